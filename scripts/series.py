@@ -1,0 +1,475 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The patch series, as files here and as commits in build/linux.
+
+series.py tree    assemble build/linux: the base, then one commit a patch
+series.py import  write the commits of build/linux back as files
+series.py format  write out/series/*.patch, ready for git send-email
+
+As files, a patch called SLUG is: its place and its new files in series/series,
+its message in series/SLUG.msg, the new files themselves, whole, at their place
+in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
+
+Commits have fixed dates, and authors from the first Signed-off-by line: the
+same files give the same hashes everywhere. A note (refs/notes/slug) ties a
+commit to its slug; git carries it through --amend, rebase and autosquash.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+LINUX = TOP / "build" / "linux"
+OUT = TOP / "out" / "series"
+MANIFEST = Path("series/series")
+COVER = Path("series/cover-letter.txt")
+EPOCH = 946684800  # 2000-01-01, the base commit's date; a minute more a patch
+# What build/linux was last assembled as, or imported at.
+SYNCED = "refs/tpacket4/synced"
+NOTES = "refs/notes/slug"
+DIFF = ["-U3", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]
+DIFF += ["--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"]
+
+
+class Error(Exception):
+    """Something the user must put right; its text says what."""
+
+
+@dataclass
+class Patch:
+    """One patch of the series. Paths are relative to the kernel's top."""
+
+    slug: str
+    message: str = ""
+    new: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # mode, text
+    edits: dict[str, bytes] = field(default_factory=dict)
+
+
+# --- git ---------------------------------------------------------------------
+
+
+def git(
+    *args: str, stdin: bytes | None = None, env: dict[str, str] | None = None
+) -> bytes:
+    """Run git in build/linux, untouched by the user's configuration."""
+    base = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    run = subprocess.run(
+        ["git", "-C", str(LINUX), *args],
+        input=stdin,
+        capture_output=True,
+        env=os.environ | base | ident("series", "series@localhost", 0) | (env or {}),
+    )
+    if run.returncode:
+        raise Error(run.stderr.decode(errors="replace").strip() or f"git {args[0]}")
+    return run.stdout
+
+
+def text(*args: str) -> str:
+    return git(*args).decode().strip()
+
+
+def status(untracked: str) -> list[str]:
+    """What differs from HEAD, as git status --porcelain has it: `XY path`."""
+    return git("status", "--porcelain", untracked).decode().splitlines()
+
+
+def ident(name: str, email: str, number: int) -> dict[str, str]:
+    """The author and committer of the patch with this number."""
+    env = {}
+    for role in "AUTHOR", "COMMITTER":
+        env[f"GIT_{role}_NAME"] = name
+        env[f"GIT_{role}_EMAIL"] = email
+        env[f"GIT_{role}_DATE"] = f"{EPOCH + 60 * number} +0000"
+    return env
+
+
+def resolve(ref: str) -> str | None:
+    try:
+        return text("rev-parse", "--verify", "-q", ref + "^{commit}")
+    except Error:
+        return None
+
+
+# --- the series as files -----------------------------------------------------
+
+
+def edit_path(path: str, slug: str) -> Path:
+    return Path(f"{path}.d") / f"{slug}.patch"
+
+
+def find_edits() -> Iterator[tuple[str, str]]:
+    """All (path, slug) for which a path.d/slug.patch exists."""
+    for root, dirs, files in os.walk(TOP):
+        if Path(root) == TOP:
+            dirs[:] = [d for d in dirs if d not in ("build", "out", ".git")]
+        dirs.sort()
+        if root.endswith(".d"):
+            for name in sorted(files):
+                if name.endswith(".patch"):
+                    yield str(Path(root).relative_to(TOP))[:-2], name[:-6]
+
+
+def read_manifest() -> tuple[str, list[tuple[str, list[str]]]]:
+    """The comment the manifest starts with, and its (slug, new files)."""
+    head = ""
+    entries: list[tuple[str, list[str]]] = []
+    for number, line in enumerate((TOP / MANIFEST).read_text().splitlines(), 1):
+        if line.startswith("#") and not entries:
+            head += line + "\n"
+        elif not line.strip() or line.startswith("#"):
+            continue
+        elif not line[0].isspace():
+            entries.append((line.strip(), []))
+        elif entries:
+            entries[-1][1].append(line.strip())
+        else:
+            raise Error(f"{MANIFEST}:{number}: a file before the first slug")
+    slugs = [slug for slug, _ in entries]
+    for slug in slugs:
+        if not re.fullmatch(r"[\w.-]+", slug) or slugs.count(slug) > 1:
+            raise Error(f"{MANIFEST}: `{slug}` is no slug, or is there twice")
+    return head, entries
+
+
+def read_series() -> list[Patch]:
+    _, entries = read_manifest()
+    series: dict[str, Patch] = {}
+    owner: dict[str, str] = {}
+    for slug, names in entries:
+        patch = series[slug] = Patch(slug)
+        try:
+            patch.message = (TOP / f"series/{slug}.msg").read_text().strip() + "\n"
+            for name in names:
+                if name in owner:
+                    raise Error(f"{name} is new in both {owner[name]} and {slug}")
+                owner[name] = slug
+                executable = os.access(TOP / name, os.X_OK)
+                mode = "100755" if executable else "100644"
+                patch.new[name] = mode, (TOP / name).read_bytes()
+        except OSError as err:
+            where = f"{err.filename}: {err.strerror}"
+            raise Error(f"patch {slug} in {MANIFEST}: {where}") from None
+    for path, slug in find_edits():
+        if slug not in series:
+            raise Error(f"{edit_path(path, slug)}: {MANIFEST} has no patch {slug}")
+        series[slug].edits[path] = (TOP / edit_path(path, slug)).read_bytes()
+    return list(series.values())
+
+
+def write_series(series: list[Patch]) -> list[str]:
+    """Write what differs from the files here; return what changed."""
+    head, old = read_manifest()
+    owned = {name for _, names in old for name in names}
+    owned |= {f"series/{slug}.msg" for slug, _ in old}
+    owned |= {str(edit_path(*edit)) for edit in find_edits()}
+    want: dict[str, tuple[str, bytes]] = {}
+    manifest = head
+    for patch in series:
+        manifest += f"{patch.slug}\n" + "".join(f"\t{n}\n" for n in sorted(patch.new))
+        want[f"series/{patch.slug}.msg"] = "100644", patch.message.encode()
+        want |= patch.new
+        for path, diff in patch.edits.items():
+            want[str(edit_path(path, patch.slug))] = "100644", diff
+    # First look, then write: a refusal leaves everything as it was.
+    for name, (_, data) in want.items():
+        file = TOP / name
+        if name not in owned and file.exists() and file.read_bytes() != data:
+            raise Error(f"{name} is here already, and not a file of the series")
+    changed = []
+    for name in sorted(owned - want.keys()):
+        (TOP / name).unlink(missing_ok=True)
+        changed.append(f"removed {name}")
+        for parent in (TOP / name).parents:
+            if parent == TOP or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    want[str(MANIFEST)] = "100644", manifest.encode()
+    for name, (mode, data) in sorted(want.items()):
+        file = TOP / name
+        executable = mode == "100755"
+        if not file.exists() or file.read_bytes() != data:
+            changed.append(f"{'wrote' if file.exists() else 'added'} {name}")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        if os.access(file, os.X_OK) != executable:
+            file.chmod(0o755 if executable else 0o644)
+    return changed
+
+
+# --- from files to commits ---------------------------------------------------
+
+
+def author(patch: Patch) -> tuple[str, str]:
+    match = re.search(r"^Signed-off-by: (.+) <(.+)>$", patch.message, re.M)
+    if not match:
+        raise Error(f"series/{patch.slug}.msg has no Signed-off-by: NAME <EMAIL>")
+    return match[1], match[2]
+
+
+def failed_hunk(diff: bytes, complaint: str) -> str:
+    """The hunk that git apply complains of: it names its first old line."""
+    match = re.search(r"patch failed: .*:(\d+)", complaint)
+    if match:
+        for hunk in re.split(r"^(?=@@ )", diff.decode(errors="replace"), flags=re.M):
+            if re.match(rf"@@ -{match[1]}[, ]", hunk):
+                return hunk.rstrip()
+    return complaint
+
+
+def apply_edit(slug: str, path: str, diff: bytes, env: dict[str, str]) -> None:
+    name = edit_path(path, slug)
+    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.M) != [f"b/{path}".encode()]:
+        raise Error(f"{name} must be a diff of {path} and of nothing else")
+    apply = ["apply", "--cached", "--whitespace=nowarn"]
+    try:
+        git(*apply, "-", stdin=diff, env=env)
+    except Error as err:
+        # Another base can differ in the lines around. One line of context
+        # that still fits is told, and for the builds and tests to judge.
+        try:
+            git(*apply, "-C1", "-", stdin=diff, env=env)
+            print(f"{name}: applied with less context; look at it", file=sys.stderr)
+        except Error:
+            hunk = failed_hunk(diff, str(err))
+            raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
+
+
+def build_commits(base: str, series: list[Patch]) -> str:
+    """Make the commits, touching neither the work tree nor a branch."""
+    head = base
+    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
+        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        git("read-tree", base, env=env)
+        there = set(git("ls-files", "-z", env=env).decode().split("\0"))
+        for number, patch in enumerate(series, 1):
+            lines = b""
+            for name, (mode, data) in patch.new.items():
+                if name in there:
+                    raise Error(f"{name}, new in {patch.slug}, is there before it")
+                there.add(name)
+                blob = git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+                lines += f"{mode} {blob}\t{name}\n".encode()
+            git("update-index", "--add", "--index-info", stdin=lines, env=env)
+            for path, diff in patch.edits.items():
+                apply_edit(patch.slug, path, diff, env)
+            tree = git("write-tree", env=env).decode().strip()
+            who = ident(*author(patch), number)
+            message = patch.message.encode()
+            args = ["commit-tree", tree, "-p", head]
+            head = git(*args, stdin=message, env=who).decode().strip()
+            git("notes", f"--ref={NOTES}", "add", "-f", "-m", patch.slug, head)
+    return head
+
+
+def create_linux(repo: str) -> None:
+    """Clone the cached base. Its pack is hard-linked, or copied where that
+    cannot be: build/linux lives on when the cache goes."""
+    new = LINUX.with_name("linux.new")
+    shutil.rmtree(new, ignore_errors=True)
+    LINUX.parent.mkdir(exist_ok=True)
+    clone = ["git", "clone", "-q", "--local", "--no-checkout", "-b", "base"]
+    if subprocess.run([*clone, repo, str(new)]).returncode:
+        raise Error("cannot clone the base")
+    new.rename(LINUX)
+    git("remote", "remove", "origin")
+    git("config", "notes.rewriteRef", NOTES)
+    git("config", "notes.displayRef", NOTES)
+    # The kernels' objects live in the tree, see scripts/kernel.
+    (LINUX / ".git/info/exclude").write_text("/build-*/\n")
+    git("symbolic-ref", "HEAD", "refs/heads/series")
+
+
+def check_untouched(series: list[Patch]) -> None:
+    """Raise unless build/linux holds nothing that the files here lack."""
+    hint = "`make import` brings it home, FORCE=1 drops it"
+    head = resolve("HEAD")
+    if head and head != resolve(SYNCED):
+        raise Error(f"build/linux has commits that were not imported: {hint}")
+    new = {name for patch in series for name in patch.new}
+    for line in status("-uall") if head else []:
+        if not line.startswith("??") or line[3:] in new:
+            raise Error(f"build/linux has uncommitted edits ({line[3:]}): {hint}")
+
+
+def tree(force: bool) -> str:
+    series = read_series()
+    base = subprocess.run([TOP / "scripts/base"], stdout=subprocess.PIPE)
+    if base.returncode:
+        raise Error("no base kernel")
+    repo = base.stdout.decode().strip()
+    if not (LINUX / ".git").exists():
+        if LINUX.exists():
+            raise Error("build/linux is no git tree: remove it")
+        create_linux(repo)
+    if not force:
+        check_untouched(series)
+    git("fetch", "-q", repo, "+base:refs/tpacket4/base")
+    new = text("rev-parse", "refs/tpacket4/base")
+    try:
+        head = build_commits(new, series)
+    except Error as err:
+        if resolve("HEAD") and new != resolve("base"):
+            port = "git -C build/linux rebase --onto refs/tpacket4/base base"
+            err = Error(f"{err}\nTo port the series: {port}; make import")
+        raise err from None
+    before = resolve("HEAD")
+    if force and before and before != resolve(SYNCED):
+        print(f"build/linux was {before[:12]} (git reflog knows it)", file=sys.stderr)
+    git("update-ref", "refs/heads/base", new)
+    # Only files that differ are written: kernel builds stay incremental.
+    git("symbolic-ref", "HEAD", "refs/heads/series")
+    git("reset", "-q", "--hard", head)
+    git("update-ref", SYNCED, head)
+    return f"build/linux: {len(series)} patches on {text('log', '-1', '--format=%s', new)}"
+
+
+# --- from commits to files ---------------------------------------------------
+
+
+def choose_slug(commit: str, subject: str, known: dict[str, str], used: set) -> str:
+    """By the commit's note, else by its subject, else a new one from that."""
+    try:
+        note = text("notes", f"--ref={NOTES}", "show", commit).split()[0]
+    except (Error, IndexError):
+        note = ""
+    plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40].rstrip("-")
+    tries = [note, known.get(subject, ""), plain]
+    tries += [f"{plain}-{n}" for n in range(2, 1000)]
+    return next(slug for slug in tries if slug and slug not in used)
+
+
+def read_commit(commit: str, slug: str) -> Patch:
+    patch = Patch(slug, text("log", "-1", "--format=%B", commit) + "\n")
+    author(patch)
+    raw = git("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", commit)
+    fields = raw.decode().split("\0")
+    for meta, path in zip(fields[0::2], fields[1::2], strict=False):
+        old_mode, mode, _, blob, status = meta.lstrip(":").split()
+        if status == "A" and mode in ("100644", "100755"):
+            patch.new[path] = mode, git("cat-file", "blob", blob)
+        elif status == "M" and mode == old_mode:
+            diff = git("diff-tree", "-p", *DIFF, "--no-commit-id", commit, "--", path)
+            start = diff.find(b"--- a/")
+            if start < 0:
+                raise Error(f"{slug}: {path} is binary")
+            patch.edits[path] = diff[start:]
+        else:
+            what = f"{old_mode} -> {mode}, {status}"
+            raise Error(f"{slug}: cannot store what it does to {path} ({what})")
+    if not patch.new and not patch.edits:
+        raise Error(f"{slug}: the commit is empty")
+    return patch
+
+
+def import_(force: bool) -> str:
+    head = resolve("HEAD")
+    if not head:
+        raise Error("no build/linux to import from: make tree first")
+    for state in "rebase-merge", "rebase-apply":
+        if (LINUX / ".git" / state).exists():
+            raise Error("a rebase is under way in build/linux: finish it first")
+    for line in status("-uall"):
+        if not line.startswith("??"):
+            raise Error(f"build/linux has uncommitted edits ({line[3:]})")
+        print(f"not in a commit, not imported: {line[3:]}", file=sys.stderr)
+    old = read_series()
+    if not force:
+        check_files_synced(old)
+
+    base, *commits = text("rev-list", "--reverse", "HEAD").split()
+    known = {patch.message.splitlines()[0]: patch.slug for patch in old}
+    series: list[Patch] = []
+    for commit in commits:
+        if len(text("log", "-1", "--format=%P", commit).split()) != 1:
+            raise Error(f"{commit[:12]} is a merge: the series must be a line")
+        subject = text("log", "-1", "--format=%s", commit)
+        if re.match(r"(fixup|squash|amend)! ", subject):
+            raise Error(f"`{subject}`: git rebase -i --autosquash it first")
+        slug = choose_slug(commit, subject, known, {p.slug for p in series})
+        series.append(read_commit(commit, slug))
+
+    # What is written must lead back to what was read, to the last byte.
+    again = build_commits(base, series)
+    if text("rev-parse", f"{again}^{{tree}}") != text("rev-parse", "HEAD^{tree}"):
+        raise Error("the files would not give the same tree back: nothing written")
+    changed = write_series(series)
+    git("reset", "-q", "--hard", again)
+    git("update-ref", SYNCED, again)
+    git("update-ref", "refs/heads/base", base)
+    return "\n".join(changed) or "nothing changed"
+
+
+def check_files_synced(series: list[Patch]) -> None:
+    """Raise if the files here changed since build/linux was assembled."""
+    synced = resolve(SYNCED)
+    if synced is None:
+        raise Error("build/linux was not made by make tree")
+    base = text("rev-list", "--max-parents=0", synced)
+    try:
+        same = build_commits(base, series) == synced
+    except Error:
+        same = False
+    if not same:
+        raise Error(
+            "the files of the series changed since make tree: importing would "
+            "lose that. Commit or stash them; FORCE=1 imports over them"
+        )
+
+
+# --- from commits to mails ---------------------------------------------------
+
+
+def format_() -> str:
+    if not resolve("HEAD"):
+        raise Error("no build/linux: make tree first")
+    commits = text("rev-list", "--reverse", "base..HEAD").split()
+    if not commits:
+        raise Error("the series has no patches")
+    name, email = text("log", "-1", "--format=%an%n%ae", commits[0]).split("\n")
+    subject, _, body = (TOP / COVER).read_text().partition("\n")
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    args = ["format-patch", "-q", "--cover-letter", "--no-signature", "--numbered"]
+    args += ["--subject-prefix=PATCH net-next", "--cover-from-description=none"]
+    args += ["--no-notes", "-o", str(OUT), "base..HEAD"]
+    git(*args, env=ident(name, email, len(commits) + 1))
+    cover = OUT / "0000-cover-letter.patch"
+    letter = cover.read_text()
+    letter = letter.replace("*** SUBJECT HERE ***", subject.strip(), 1)
+    letter = letter.replace("*** BLURB HERE ***", body.strip(), 1)
+    cover.write_text(letter)
+    return f"{OUT.relative_to(TOP)}: a cover letter and {len(commits)} patches"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["tree", "import", "format"])
+    parser.add_argument("--force", action="store_true", default=bool(os.getenv("FORCE")))
+    args = parser.parse_args()
+    try:
+        if args.command == "tree":
+            print(tree(args.force))
+        elif args.command == "import":
+            print(import_(args.force))
+        else:
+            print(format_())
+    except Error as err:
+        print(f"series.py: {err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
