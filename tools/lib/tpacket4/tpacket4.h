@@ -1,0 +1,848 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * AF_PACKET V4 rings and packet buffers for user space.
+ *
+ * Header only, C11 and C++. The shape of a program is
+ *
+ *	tp4_area_create()	memory for packets, cut into frames
+ *	tp4_open()		a socket with an Rx and a Tx ring
+ *	tp4_ring_post()		lend empty frames to the kernel
+ *	tp4_bind()		packets flow
+ *	tp4_ring_peek(), tp4_ring_at()		look at what came back
+ *	tp4_ring_recycle() or tp4_ring_forward()	lend it again, or send it
+ *	tp4_kick()		have the kernel send what the Tx ring holds
+ *
+ * A slot of a ring belongs to the kernel while TP4_DESC_KERNEL is set in it
+ * and to the program otherwise. Both rings work alike: the program hands
+ * slots over in ring order and takes them back in ring order. A slot that
+ * comes back names a frame that is the program's again; on Rx it holds (part
+ * of) a packet, on Tx it was sent, or has an errno in @error. Which frame
+ * comes back in which slot is the kernel's choice.
+ *
+ * Nothing here locks: one thread at a time may use a ring. Rx and Tx of one
+ * socket may be used by two threads. Nothing that moves packets allocates or,
+ * but for tp4_kick() and tp4_wait(), enters the kernel.
+ */
+#ifndef __TPACKET4_H
+#define __TPACKET4_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef SOL_PACKET
+#define SOL_PACKET		263
+#endif
+
+/* The most pauses between two looks at a ring that stays empty. */
+#ifndef TP4_BACKOFF_MAX
+#define TP4_BACKOFF_MAX		32
+#endif
+
+/**
+ * struct tp4_area - memory for packets
+ * @addr: where it is mapped
+ * @len: bytes
+ * @frame_size: bytes a frame, a power of two, 2048 to the page size
+ * @nr_frames: frames in it; they are named by number, from 0
+ * @memfd: the file behind it, to be passed to another process
+ */
+struct tp4_area {
+	__u8 *addr;
+	size_t len;
+	__u32 frame_size;
+	__u32 nr_frames;
+	int memfd;
+};
+
+/**
+ * struct tp4_ring - the program's view of one ring
+ * @q: the ring and the program's indices, which run freely (not wrapped):
+ *     avail_idx is the next slot to hand over, last_used_idx the next to come
+ *     back, num_free the slots that may be handed over now
+ * @seen: slots from last_used_idx on that are known to have come back, so
+ *        that a slot is looked at once: each look can cost a cache line
+ */
+struct tp4_ring {
+	struct tpacket4_queue q;
+	unsigned int seen;
+};
+
+/**
+ * struct tp4_sock - a V4 socket and its rings
+ * @fd: the packet socket; every socket option and poll() work on it
+ * @rx: receive ring
+ * @tx: transmit ring
+ * @map: where both rings are mapped
+ * @map_len: bytes at @map
+ */
+struct tp4_sock {
+	int fd;
+	struct tp4_ring rx;
+	struct tp4_ring tx;
+	void *map;
+	size_t map_len;
+};
+
+/**
+ * struct tp4_pool - a stack of free frame numbers
+ * @frames: the numbers, in memory of the caller's
+ * @nr: how many are on the stack
+ */
+struct tp4_pool {
+	__u64 *frames;
+	unsigned int nr;
+};
+
+/**
+ * struct tp4_backoff - state of a wait; all zeroes to begin with
+ * @pauses: pauses the next tp4_backoff() makes, less one
+ */
+struct tp4_backoff {
+	unsigned int pauses;
+};
+
+/* --- one descriptor ------------------------------------------------------ */
+
+/*
+ * len, offset, error and flags are the second eight bytes of a descriptor.
+ * One store moves them all, and makes the slot change hands.
+ */
+#if UINTPTR_MAX > 0xffffffffu
+typedef __u64 __attribute__((__may_alias__)) tp4_word;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TP4_WORD_KERNEL		((__u64)TP4_DESC_KERNEL << 56)
+#define TP4_WORD_CONT		((__u64)TP4_PKT_CONT << 56)
+#define TP4_WORD_ERROR		((__u64)0xff << 48)
+#define TP4_WORD(len, offset, flags) \
+	((__u64)(len) | (__u64)(offset) << 32 | (__u64)(flags) << 56)
+#else
+#define TP4_WORD_KERNEL		((__u64)TP4_DESC_KERNEL)
+#define TP4_WORD_CONT		((__u64)TP4_PKT_CONT)
+#define TP4_WORD_ERROR		((__u64)0xff << 8)
+#define TP4_WORD(len, offset, flags) \
+	((__u64)(len) << 32 | (__u64)(offset) << 16 | (__u64)(flags))
+#endif
+#endif /* 64 bit */
+
+/**
+ * tp4_desc_give - fill a descriptor and hand it to the kernel
+ * @d: a slot of a ring that is the program's
+ * @idx: frame number
+ * @len: bytes of packet in the frame; 0 for an empty one
+ * @offset: from the start of the frame to the packet; 0 for an empty one
+ * @flags: TP4_PKT_CONT if the packet goes on in the next slot, or 0
+ */
+static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
+				 __u32 len, __u16 offset, __u8 flags)
+{
+	d->idx = idx;
+	flags |= TP4_DESC_KERNEL;
+#if UINTPTR_MAX > 0xffffffffu
+	__atomic_store_n((tp4_word *)&d->len, TP4_WORD(len, offset, flags),
+			 __ATOMIC_RELEASE);
+#else
+	d->len = len;
+	d->offset = offset;
+	d->error = 0;
+	__atomic_store_n(&d->flags, flags, __ATOMIC_RELEASE);
+#endif
+}
+
+/**
+ * tp4_desc_move - hand the frame of one descriptor to the kernel in another
+ * @to: a slot that is the program's, of the same ring or of another
+ * @from: the descriptor that names the frame; may be @to
+ *
+ * Length, offset and continuation go along; the error does not.
+ */
+static inline void tp4_desc_move(struct tpacket4_desc *to,
+				 const struct tpacket4_desc *from)
+{
+#if UINTPTR_MAX > 0xffffffffu
+	__u64 word = *(const tp4_word *)&from->len;
+
+	to->idx = from->idx;
+	word &= ~TP4_WORD_ERROR;
+	__atomic_store_n((tp4_word *)&to->len, word | TP4_WORD_KERNEL,
+			 __ATOMIC_RELEASE);
+#else
+	tp4_desc_give(to, from->idx, from->len, from->offset, from->flags);
+#endif
+}
+
+/**
+ * tp4_desc_ready - has a slot come back?
+ * @d: the slot
+ *
+ * Return: true if the slot is the program's; what the kernel wrote to it and
+ * to its frame can then be read.
+ */
+static inline int tp4_desc_ready(const struct tpacket4_desc *d)
+{
+	return !(__atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) &
+		 TP4_DESC_KERNEL);
+}
+
+/* --- one ring ------------------------------------------------------------ */
+
+/**
+ * tp4_ring_init - start with a ring all of whose slots are the program's
+ * @r: ring
+ * @desc: the descriptors
+ * @nr: how many; a power of two
+ */
+static inline void tp4_ring_init(struct tp4_ring *r,
+				 struct tpacket4_desc *desc, unsigned int nr)
+{
+	memset(r, 0, sizeof(*r));
+	r->q.ring = desc;
+	r->q.num_free = nr;
+	r->q.ring_mask = nr - 1;
+}
+
+/**
+ * tp4_ring_free - slots that can be handed over now
+ * @r: ring
+ *
+ * Return: number of slots.
+ */
+static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
+{
+	return r->q.num_free;
+}
+
+/**
+ * tp4_ring_pending - slots handed over and not taken back
+ * @r: ring
+ *
+ * Return: number of slots, those peeked at but not taken included.
+ */
+static inline unsigned int tp4_ring_pending(const struct tp4_ring *r)
+{
+	return r->q.avail_idx - r->q.last_used_idx;
+}
+
+/**
+ * tp4_ring_at - a slot that has come back
+ * @r: ring
+ * @i: which, from 0; less than the last tp4_ring_peek() returned
+ *
+ * Return: the descriptor. It stays valid until it is taken, recycled or
+ * forwarded.
+ */
+static inline struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
+						unsigned int i)
+{
+	return &r->q.ring[(r->q.last_used_idx + i) & r->q.ring_mask];
+}
+
+/* The i-th slot to be handed over next. */
+static inline struct tpacket4_desc *__tp4_ring_next(const struct tp4_ring *r,
+						    unsigned int i)
+{
+	return &r->q.ring[(r->q.avail_idx + i) & r->q.ring_mask];
+}
+
+/* n slots were filled: count them. */
+static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
+{
+	r->q.avail_idx += n;
+	r->q.num_free -= n;
+}
+
+/**
+ * tp4_ring_peek - look for slots that have come back
+ * @r: ring
+ * @max: look for that many, at most
+ *
+ * Rx: packets received. Tx: frames sent, or refused with an error. The slots
+ * stay where they are; read them with tp4_ring_at(), then pass them on with
+ * tp4_ring_take(), tp4_ring_recycle() or tp4_ring_forward().
+ *
+ * Return: number of slots that have come back, 0 to @max.
+ */
+static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
+{
+	unsigned int pending = tp4_ring_pending(r);
+	unsigned int n = r->seen;
+
+	if (max > pending)
+		max = pending;
+	while (n < max && tp4_desc_ready(tp4_ring_at(r, n)))
+		n++;
+	r->seen = n;
+	return n < max ? n : max;
+}
+
+/**
+ * tp4_ring_take - take slots back for good
+ * @r: ring
+ * @n: how many; at most what tp4_ring_peek() returned
+ *
+ * Their frames are the program's to keep, to send, or to lend again later.
+ */
+static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
+{
+	r->q.last_used_idx += n;
+	r->q.num_free += n;
+	r->seen -= n;
+}
+
+/*
+ * Every function below that hands over a batch does so from its last slot to
+ * its first. The kernel looks for the first; when it finds that, it finds the
+ * whole batch, and each cache line of four descriptors goes across once, when
+ * it is complete, and not once a descriptor.
+ */
+
+/**
+ * tp4_ring_post - lend empty frames to the kernel (Rx)
+ * @r: ring
+ * @frames: their numbers
+ * @n: how many
+ *
+ * Return: how many were lent: fewer than @n if the ring is full.
+ */
+static inline unsigned int tp4_ring_post(struct tp4_ring *r,
+					 const __u64 *frames,
+					 unsigned int n)
+{
+	unsigned int i;
+
+	if (n > r->q.num_free)
+		n = r->q.num_free;
+	for (i = n; i--; )
+		tp4_desc_give(__tp4_ring_next(r, i), frames[i], 0, 0, 0);
+	__tp4_ring_gave(r, n);
+	return n;
+}
+
+/**
+ * tp4_ring_send - hand packets to the kernel (Tx)
+ * @r: ring
+ * @d: the descriptors; error is not used. A packet of several frames takes
+ *     several, all but the last of them with TP4_PKT_CONT in flags
+ * @n: how many
+ *
+ * The kernel sends them at the next tp4_kick().
+ *
+ * Return: how many were handed over: all @n, or none if there is no room.
+ */
+static inline unsigned int tp4_ring_send(struct tp4_ring *r,
+					 const struct tpacket4_desc *d,
+					 unsigned int n)
+{
+	unsigned int i;
+
+	if (n > r->q.num_free)
+		return 0;
+	for (i = n; i--; )
+		tp4_desc_give(__tp4_ring_next(r, i), d[i].idx, d[i].len,
+			      d[i].offset, d[i].flags);
+	__tp4_ring_gave(r, n);
+	return n;
+}
+
+/**
+ * tp4_ring_recycle - lend received frames to the kernel again (Rx)
+ * @r: ring
+ * @n: how many; at most what tp4_ring_peek() returned
+ *
+ * The packets in them are lost.
+ */
+static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
+{
+	while (n) {
+		/*
+		 * With no slot free a frame goes back into its own slot.
+		 * Else the slots to fill begin before those to empty: fill
+		 * just as many as overwrite nothing that is still to be read.
+		 */
+		unsigned int m = r->q.num_free && r->q.num_free < n ?
+				 r->q.num_free : n;
+		unsigned int i;
+
+		for (i = m; i--; )
+			tp4_desc_give(__tp4_ring_next(r, i),
+				      tp4_ring_at(r, i)->idx, 0, 0, 0);
+		tp4_ring_take(r, m);
+		__tp4_ring_gave(r, m);
+		n -= m;
+	}
+}
+
+/**
+ * tp4_ring_forward - send received packets, uncopied (Rx to Tx)
+ * @rx: receive ring
+ * @tx: transmit ring, of a socket with the same area
+ * @n: how many; at most what tp4_ring_peek() on @rx returned
+ *
+ * The slots of @rx are taken. tp4_ring_refill() lends their frames again
+ * once they are sent. No descriptor may have an error.
+ *
+ * Return: how many were handed over: fewer than @n if @tx is full.
+ */
+static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
+					    struct tp4_ring *tx,
+					    unsigned int n)
+{
+	unsigned int i;
+
+	if (n > tx->q.num_free)
+		n = tx->q.num_free;
+	for (i = n; i--; )
+		tp4_desc_move(__tp4_ring_next(tx, i), tp4_ring_at(rx, i));
+	tp4_ring_take(rx, n);
+	__tp4_ring_gave(tx, n);
+	return n;
+}
+
+/**
+ * tp4_ring_refill - lend frames that were sent to the kernel (Tx to Rx)
+ * @tx: transmit ring
+ * @rx: receive ring, of a socket with the same area
+ * @n: how many; at most what tp4_ring_peek() on @tx returned
+ *
+ * Return: how many were lent: fewer than @n if @rx is full.
+ */
+static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
+					   struct tp4_ring *rx,
+					   unsigned int n)
+{
+	unsigned int i;
+
+	if (n > rx->q.num_free)
+		n = rx->q.num_free;
+	for (i = n; i--; )
+		tp4_desc_give(__tp4_ring_next(rx, i), tp4_ring_at(tx, i)->idx,
+			      0, 0, 0);
+	tp4_ring_take(tx, n);
+	__tp4_ring_gave(rx, n);
+	return n;
+}
+
+/* --- waiting ------------------------------------------------------------- */
+
+/**
+ * tp4_cpu_relax - one pause of a loop that waits for another CPU
+ */
+static inline void tp4_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield" ::: "memory");
+#else
+	__asm__ __volatile__("" ::: "memory");
+#endif
+}
+
+/**
+ * tp4_backoff - wait a little, and twice as long the next time
+ * @b: state; assign zeroes when something was found
+ *
+ * Two CPUs that look at one cache line all the time keep taking it from each
+ * other. The one with nothing to do must look less often, or it slows down
+ * the one it waits for.
+ *
+ * Return: true when the wait has its greatest length: time to sleep in
+ * poll(), if one can.
+ */
+static inline int tp4_backoff(struct tp4_backoff *b)
+{
+	unsigned int i;
+
+	for (i = 0; i <= b->pauses; i++)
+		tp4_cpu_relax();
+	if (b->pauses >= TP4_BACKOFF_MAX - 1)
+		return 1;
+	b->pauses = 2 * b->pauses + 1;
+	return 0;
+}
+
+/**
+ * tp4_wait - sleep until a ring of a socket needs attention
+ * @s: socket
+ * @events: POLLIN and/or POLLOUT
+ * @timeout: milliseconds; -1 for no limit
+ *
+ * POLLIN is there while a slot that the kernel returned last on Rx has not
+ * been posted again, so recycle first.
+ *
+ * Return: the events that are there; 0 on time-out or a signal; -errno.
+ */
+static inline int tp4_wait(const struct tp4_sock *s, short events, int timeout)
+{
+	struct pollfd pfd = { s->fd, events, 0 };
+	int n = poll(&pfd, 1, timeout);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return pfd.revents;
+}
+
+/* --- packet memory ------------------------------------------------------- */
+
+static inline int __tp4_area_map(struct tp4_area *a)
+{
+	void *addr = mmap(NULL, a->len, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_POPULATE, a->memfd, 0);
+
+	if (addr == MAP_FAILED)
+		return -errno;
+	a->addr = (__u8 *)addr;
+	return 0;
+}
+
+/**
+ * tp4_area_create - get memory for packets
+ * @a: area
+ * @nr_frames: frames
+ * @frame_size: bytes a frame, a power of two, 2048 to the page size
+ *
+ * The memory is a memfd, so that another process can map it (see
+ * tp4_area_attach()).
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
+				  __u32 frame_size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int err;
+
+	a->frame_size = frame_size;
+	a->nr_frames = nr_frames;
+	a->len = ((size_t)nr_frames * frame_size + page - 1) & ~(page - 1);
+	a->memfd = syscall(SYS_memfd_create, "tpacket4", 1U /* CLOEXEC */);
+	if (a->memfd < 0)
+		return -errno;
+	if (ftruncate(a->memfd, a->len))
+		err = -errno;
+	else
+		err = __tp4_area_map(a);
+	if (err)
+		close(a->memfd);
+	return err;
+}
+
+/**
+ * tp4_area_attach - map the memory of another process's area
+ * @a: area; memfd, frame_size and nr_frames are filled in by the caller, who
+ *     got them from the other process (the fd by SCM_RIGHTS or fork())
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_area_attach(struct tp4_area *a)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	a->len = ((size_t)a->nr_frames * a->frame_size + page - 1) &
+		 ~(page - 1);
+	return __tp4_area_map(a);
+}
+
+/**
+ * tp4_area_destroy - unmap an area and close its file
+ * @a: area
+ *
+ * The kernel holds on to the memory until the last ring that uses it is gone.
+ */
+static inline void tp4_area_destroy(struct tp4_area *a)
+{
+	munmap(a->addr, a->len);
+	close(a->memfd);
+}
+
+/**
+ * tp4_area_register - give an area to a packet socket (PACKET_MEMREG)
+ * @a: area
+ * @fd: any packet socket; rings name the area by it
+ * @headroom: bytes to leave free before the data of each received packet
+ *
+ * Return: 0, or -errno: EBUSY if @fd has an area, ENOBUFS if RLIMIT_MEMLOCK
+ * does not allow as much.
+ */
+static inline int tp4_area_register(const struct tp4_area *a, int fd,
+				    __u32 headroom)
+{
+	struct tpacket_memreg_req req;
+
+	memset(&req, 0, sizeof(req));
+	req.addr = (uintptr_t)a->addr;
+	req.len = a->len;
+	req.frame_size = a->frame_size;
+	req.data_headroom = headroom;
+	if (setsockopt(fd, SOL_PACKET, PACKET_MEMREG, &req, sizeof(req)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * tp4_frame - a frame
+ * @a: area
+ * @idx: its number; not checked
+ *
+ * Return: where it starts.
+ */
+static inline __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
+{
+	return a->addr + (size_t)idx * a->frame_size;
+}
+
+/**
+ * tp4_data - the packet data that a descriptor names
+ * @a: area
+ * @d: descriptor
+ *
+ * Return: where the data starts; there are @d->len bytes.
+ */
+static inline __u8 *tp4_data(const struct tp4_area *a,
+			     const struct tpacket4_desc *d)
+{
+	return tp4_frame(a, d->idx) + d->offset;
+}
+
+/* --- sockets ------------------------------------------------------------- */
+
+/**
+ * tp4_setopt - set an int option of level SOL_PACKET
+ * @fd: packet socket
+ * @opt: PACKET_...
+ * @val: value
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_setopt(int fd, int opt, int val)
+{
+	if (setsockopt(fd, SOL_PACKET, opt, &val, sizeof(val)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * tp4_close - close a socket and unmap its rings
+ * @s: socket
+ *
+ * Frames the kernel held are the program's again when this returns; packets
+ * that are still on their way out may be read by the device until they left.
+ */
+static inline void tp4_close(struct tp4_sock *s)
+{
+	if (s->map)
+		munmap(s->map, s->map_len);
+	close(s->fd);
+}
+
+/**
+ * tp4_open - make a socket with rings
+ * @s: socket; fd must be -1, or a packet socket of protocol 0 that the caller
+ *     made; it is the caller's to close only if this fails
+ * @area: register this area with the socket; NULL if @mr_fd names one
+ * @headroom: see tp4_area_register(); not used without @area
+ * @mr_fd: socket an area is registered with; not used with @area
+ * @rx_nr: descriptors of the Rx ring, a power of two that fills whole pages
+ *         (256 at least on 4K pages); 0 for no Rx ring
+ * @tx_nr: the same for the Tx ring
+ *
+ * The socket receives nothing before tp4_bind(). Set other options, filters
+ * and fanout on s->fd, and post frames, in between.
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_open(struct tp4_sock *s, const struct tp4_area *area,
+			   __u32 headroom, int mr_fd, unsigned int rx_nr,
+			   unsigned int tx_nr)
+{
+	struct tpacket_req4 rx = { mr_fd, rx_nr }, tx = { mr_fd, tx_nr };
+	int fd = s->fd, err;
+	struct tpacket4_desc *desc;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = fd;
+	if (fd < 0) {
+		s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+		if (s->fd < 0)
+			return -errno;
+	}
+	err = tp4_setopt(s->fd, PACKET_VERSION, TPACKET_V4);
+	if (!err && area) {
+		err = tp4_area_register(area, s->fd, headroom);
+		rx.mr_fd = s->fd;
+		tx.mr_fd = s->fd;
+	}
+	if (!err && rx_nr && setsockopt(s->fd, SOL_PACKET, PACKET_RX_RING,
+					&rx, sizeof(rx)))
+		err = -errno;
+	if (!err && tx_nr && setsockopt(s->fd, SOL_PACKET, PACKET_TX_RING,
+					&tx, sizeof(tx)))
+		err = -errno;
+	if (err)
+		goto out_close;
+
+	s->map_len = ((size_t)rx_nr + tx_nr) * sizeof(*desc);
+	s->map = mmap(NULL, s->map_len, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_POPULATE, s->fd, 0);
+	if (s->map == MAP_FAILED) {
+		err = -errno;
+		goto out_close;
+	}
+	desc = (struct tpacket4_desc *)s->map;
+	if (rx_nr)
+		tp4_ring_init(&s->rx, desc, rx_nr);
+	if (tx_nr)
+		tp4_ring_init(&s->tx, desc + rx_nr, tx_nr);
+	return 0;
+
+out_close:
+	s->map = NULL;
+	if (fd < 0)
+		close(s->fd);
+	return err;
+}
+
+/**
+ * tp4_zerocopy - turn zero-copy mode on or off
+ * @s: socket; before or after tp4_bind()
+ * @queue: 0 for off, n for queue pair n - 1
+ *
+ * Return: 0, or -errno: EOPNOTSUPP if the driver cannot, EBUSY if the queue
+ * pair is taken, EPERM, ENXIO if there is no such queue pair.
+ */
+static inline int tp4_zerocopy(const struct tp4_sock *s, int queue)
+{
+	return tp4_setopt(s->fd, PACKET_ZEROCOPY, queue);
+}
+
+/**
+ * tp4_promisc - receive also what is for others
+ * @s: socket
+ * @ifindex: interface; it stays promiscuous until the socket is closed
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_promisc(const struct tp4_sock *s, int ifindex)
+{
+	struct packet_mreq mreq;
+
+	memset(&mreq, 0, sizeof(mreq));
+	mreq.mr_ifindex = ifindex;
+	mreq.mr_type = PACKET_MR_PROMISC;
+	if (setsockopt(s->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mreq,
+		       sizeof(mreq)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * tp4_bind - start to receive from, and to send to, an interface
+ * @s: socket
+ * @ifindex: interface
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_bind(const struct tp4_sock *s, int ifindex)
+{
+	struct sockaddr_ll ll;
+
+	memset(&ll, 0, sizeof(ll));
+	ll.sll_family = AF_PACKET;
+	ll.sll_protocol = htons(ETH_P_ALL);
+	ll.sll_ifindex = ifindex;
+	if (bind(s->fd, (struct sockaddr *)&ll, sizeof(ll)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * tp4_kick - have the kernel send what the Tx ring holds
+ * @s: socket
+ * @flags: MSG_DONTWAIT, or 0 to return when all of it was sent
+ *
+ * Return: bytes sent, or -errno. After ENOBUFS or EAGAIN (device full) the
+ * packets are still the kernel's; kick again later.
+ */
+static inline int tp4_kick(const struct tp4_sock *s, int flags)
+{
+	ssize_t n = sendto(s->fd, NULL, 0, flags, NULL, 0);
+
+	return n < 0 ? -errno : (int)n;
+}
+
+/* --- free frames --------------------------------------------------------- */
+
+/**
+ * tp4_pool_init - put frames on a stack
+ * @p: pool
+ * @mem: room for as many numbers as will ever be on it
+ * @first: number of the first frame
+ * @nr: frames; the one with the lowest number comes off first
+ */
+static inline void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
+				 __u64 first, unsigned int nr)
+{
+	unsigned int i;
+
+	p->frames = mem;
+	p->nr = nr;
+	for (i = 0; i < nr; i++)
+		mem[i] = first + nr - 1 - i;
+}
+
+/**
+ * tp4_pool_get - take frames off the stack
+ * @p: pool
+ * @frames: where their numbers go
+ * @n: how many
+ *
+ * Return: how many were taken: fewer than @n if the pool ran empty.
+ */
+static inline unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
+					unsigned int n)
+{
+	unsigned int i;
+
+	if (n > p->nr)
+		n = p->nr;
+	for (i = 0; i < n; i++)
+		frames[i] = p->frames[--p->nr];
+	return n;
+}
+
+/**
+ * tp4_pool_put - put the frames of slots that have come back on the stack
+ * @p: pool
+ * @r: ring; its slots are taken
+ * @n: how many; at most what tp4_ring_peek() on @r returned
+ */
+static inline void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
+				unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		p->frames[p->nr++] = tp4_ring_at(r, i)->idx;
+	tp4_ring_take(r, n);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* __TPACKET4_H */
