@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * TPACKET_V3: Rx is a ring of blocks, which the kernel fills with packets of
+ * any length and hands over whole. Tx is a ring of frames as in V2.
+ *
+ * A program may read a block only when the kernel has closed it: because the
+ * next packet did not fit, or because the retire timer ran out. So with few
+ * packets in flight V3 waits for its timer, and l2fwd-1 can be no faster than
+ * one packet a timer tick and direction. Reading ahead in the open block is
+ * faster and not allowed; we do not do it.
+ */
+#include <stdlib.h>
+
+#include "tpbench.h"
+
+#define TX_OFFSET	(TPACKET3_HDRLEN - sizeof(struct sockaddr_ll))
+#define TX_BLOCK_SIZE	(64 * 1024)
+
+/*
+ * A big block costs the least a packet. In the ping-pong all packets may sit
+ * in two open blocks: the smallest block there is keeps them moving.
+ */
+#define RX_BLOCK_SIZE	(64 * 1024)
+#define FWD_BLOCK_SIZE	4096
+#define RETIRE_MS	1
+
+struct v3 {
+	__u8 *map;
+	size_t map_len;
+	__u8 *tx;
+	unsigned int mask;
+	unsigned int tx_next;
+	unsigned int tx_done;
+
+	unsigned int block_size;
+	unsigned int nr_blocks;
+	unsigned int cur;		/* block being read, or waited for */
+	unsigned int left;		/* packets not read yet in it */
+	struct tpacket3_hdr *pkt;	/* the next of them */
+};
+
+static struct tpacket3_hdr *tx_frame(const struct v3 *v, unsigned int i)
+{
+	return (void *)(v->tx + (size_t)(i & v->mask) * FRAME_SIZE);
+}
+
+static __u32 status(const struct tpacket3_hdr *h)
+{
+	return __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
+}
+
+static void set_status(struct tpacket3_hdr *h, __u32 s)
+{
+	__atomic_store_n(&h->tp_status, s, __ATOMIC_RELEASE);
+}
+
+static struct tpacket_block_desc *block(const struct v3 *v)
+{
+	return (void *)(v->map + (size_t)v->cur * v->block_size);
+}
+
+static void v3_open(struct port *p)
+{
+	size_t len = (size_t)p->cfg->ring * FRAME_SIZE;
+	struct tpacket_req3 req = {
+		.tp_frame_size = FRAME_SIZE,
+		.tp_frame_nr = p->cfg->ring,
+	};
+	struct v3 *v = calloc(1, sizeof(*v));
+	unsigned int i;
+	int e;
+
+	if (!v)
+		err(1, "V3");
+	p->ring = v;
+	v->mask = p->cfg->ring - 1;
+	v->block_size = p->cfg->block;
+	if (!v->block_size)
+		v->block_size = p->cfg->in_flight ? FWD_BLOCK_SIZE :
+						    RX_BLOCK_SIZE;
+	v->nr_blocks = len / v->block_size;
+
+	e = tp4_setopt(p->fd, PACKET_VERSION, TPACKET_V3);
+	if (e)
+		errx(1, "PACKET_VERSION V3: %s", strerror(-e));
+	if (p->rx) {
+		req.tp_block_size = v->block_size;
+		req.tp_block_nr = v->nr_blocks;
+		req.tp_retire_blk_tov = RETIRE_MS;
+		if (setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &req,
+			       sizeof(req)))
+			err(1, "V3: PACKET_RX_RING");
+	}
+	if (p->tx) {
+		req.tp_block_size = TX_BLOCK_SIZE;
+		req.tp_block_nr = len / TX_BLOCK_SIZE;
+		req.tp_retire_blk_tov = 0;
+		if (setsockopt(p->fd, SOL_PACKET, PACKET_TX_RING, &req,
+			       sizeof(req)))
+			err(1, "V3: PACKET_TX_RING");
+	}
+
+	v->map_len = len * (p->rx + p->tx);
+	v->map = mmap(NULL, v->map_len, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_POPULATE, p->fd, 0);
+	if (v->map == MAP_FAILED)
+		err(1, "V3: mmap");
+	v->tx = v->map + (p->rx ? len : 0);
+	for (i = 0; p->tx && i < p->cfg->ring; i++)
+		packet_make((__u8 *)tx_frame(v, i) + TX_OFFSET,
+			    p->cfg->size, i);
+}
+
+static void v3_close(struct port *p)
+{
+	struct v3 *v = p->ring;
+
+	munmap(v->map, v->map_len);
+	free(v);
+}
+
+/* The next block, if the kernel has closed it. */
+static bool block_open(struct v3 *v)
+{
+	struct tpacket_block_desc *b = block(v);
+
+	if (!(__atomic_load_n(&b->hdr.bh1.block_status, __ATOMIC_ACQUIRE) &
+	      TP_STATUS_USER))
+		return false;
+	v->left = b->hdr.bh1.num_pkts;
+	v->pkt = (void *)((__u8 *)b + b->hdr.bh1.offset_to_first_pkt);
+	return true;
+}
+
+/* All of it was read: give it back. */
+static void block_close(struct v3 *v)
+{
+	__atomic_store_n(&block(v)->hdr.bh1.block_status, TP_STATUS_KERNEL,
+			 __ATOMIC_RELEASE);
+	if (++v->cur == v->nr_blocks)
+		v->cur = 0;
+}
+
+/* Go on to the next packet, and the next block after the last one. */
+static void pkt_next(struct v3 *v)
+{
+	if (--v->left)
+		v->pkt = (void *)((__u8 *)v->pkt + v->pkt->tp_next_offset);
+	else
+		block_close(v);
+}
+
+static bool pkt_ready(struct v3 *v)
+{
+	while (!v->left) {
+		if (!block_open(v))
+			return false;
+		if (!v->left)		/* a block can be closed empty */
+			block_close(v);
+	}
+	__builtin_prefetch((__u8 *)v->pkt + v->pkt->tp_next_offset);
+	return true;
+}
+
+static unsigned int v3_rx_drop(struct port *p, unsigned int max)
+{
+	struct v3 *v = p->ring;
+	unsigned int n;
+
+	for (n = 0; n < max && pkt_ready(v); n++) {
+		packet_seen(p, (__u8 *)v->pkt + v->pkt->tp_mac,
+			    v->pkt->tp_snaplen);
+		pkt_next(v);
+	}
+	return n;
+}
+
+static unsigned int tx_room(const struct v3 *v)
+{
+	return v->mask + 1 - (v->tx_next - v->tx_done);
+}
+
+static unsigned int v3_tx_fill(struct port *p, unsigned int max)
+{
+	struct v3 *v = p->ring;
+	unsigned int n, room = tx_room(v);
+
+	if (max > room)
+		max = room;
+	for (n = 0; n < max; n++) {
+		struct tpacket3_hdr *h = tx_frame(v, v->tx_next++);
+
+		if (p->cfg->verify)
+			packet_make((__u8 *)h + TX_OFFSET, p->cfg->size,
+				    p->tx_seq++);
+		h->tp_len = p->cfg->size;
+		set_status(h, TP_STATUS_SEND_REQUEST);
+	}
+	return n;
+}
+
+static unsigned int v3_tx_reap(struct port *p)
+{
+	struct v3 *v = p->ring;
+	unsigned int n;
+
+	for (n = 0; v->tx_done != v->tx_next; n++) {
+		struct tpacket3_hdr *h = tx_frame(v, v->tx_done);
+		__u32 s = status(h);
+
+		if (s & TP_STATUS_WRONG_FORMAT) {
+			p->n.tx_errors++;
+			set_status(h, TP_STATUS_AVAILABLE);
+		} else if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) {
+			break;
+		}
+		v->tx_done++;
+	}
+	return n;
+}
+
+static bool v3_tx_busy(struct port *p)
+{
+	struct v3 *v = p->ring;
+
+	return v->tx_done != v->tx_next;
+}
+
+static unsigned int v3_forward(struct port *p, unsigned int max)
+{
+	struct v3 *v = p->ring;
+	unsigned int n, room = tx_room(v);
+
+	if (max > room)
+		max = room;
+	for (n = 0; n < max && pkt_ready(v); n++) {
+		__u8 *data = (__u8 *)v->pkt + v->pkt->tp_mac;
+		struct tpacket3_hdr *t = tx_frame(v, v->tx_next++);
+
+		packet_seen(p, data, v->pkt->tp_snaplen);
+		copy_swapped((__u8 *)t + TX_OFFSET, data,
+			     v->pkt->tp_snaplen);
+		t->tp_len = v->pkt->tp_snaplen;
+		set_status(t, TP_STATUS_SEND_REQUEST);
+		pkt_next(v);
+	}
+	return n;
+}
+
+const struct ring_ops ring_v3 = {
+	.version = TPACKET_V3,
+	.open = v3_open,
+	.close = v3_close,
+	.rx_drop = v3_rx_drop,
+	.tx_fill = v3_tx_fill,
+	.tx_reap = v3_tx_reap,
+	.tx_busy = v3_tx_busy,
+	.forward = v3_forward,
+};

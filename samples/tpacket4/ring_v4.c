@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * TPACKET_V4: two rings of descriptors and one area of frames. To forward a
+ * packet is to move its descriptor from one ring to the other.
+ */
+#include <stdlib.h>
+
+#include "tpbench.h"
+
+struct v4 {
+	struct tp4_sock sock;
+	struct tp4_area area;
+	struct tp4_pool pool;		/* frames for packets of our own */
+	__u64 *frames;			/* the pool's memory */
+	struct tpacket4_desc *batch;	/* for tx_fill() */
+	bool cont;			/* Rx is in the middle of a packet */
+};
+
+static void check(int e, const char *what)
+{
+	if (e)
+		errx(1, "V4: %s: %s", what, strerror(-e));
+}
+
+static void v4_open(struct port *p)
+{
+	unsigned int nr = p->cfg->ring * (p->rx + p->tx);
+	struct v4 *v = calloc(1, sizeof(*v));
+	unsigned int i;
+
+	if (!v)
+		err(1, "V4");
+	p->ring = v;
+	v->frames = calloc(nr, sizeof(*v->frames));
+	v->batch = calloc(p->cfg->batch, sizeof(*v->batch));
+	if (!v->frames || !v->batch)
+		err(1, "V4");
+
+	v->sock.fd = p->fd;
+	check(tp4_area_create(&v->area, nr, FRAME_SIZE), "packet memory");
+	check(tp4_open(&v->sock, &v->area, 0, -1, p->rx ? p->cfg->ring : 0,
+		       p->tx ? p->cfg->ring : 0),
+	      "set-up (has this kernel CONFIG_PACKET_V4?)");
+	if (p->cfg->zerocopy)
+		check(tp4_zerocopy(&v->sock, p->cfg->zerocopy),
+		      "PACKET_ZEROCOPY");
+
+	for (i = 0; i < nr; i++)
+		packet_make(tp4_frame(&v->area, i), p->cfg->size, i);
+	tp4_pool_init(&v->pool, v->frames, 0, nr);
+	if (p->rx) {
+		v->pool.nr -= tp4_ring_post(&v->sock.rx,
+					    v->frames + nr - p->cfg->ring,
+					    p->cfg->ring);
+	}
+}
+
+static void v4_close(struct port *p)
+{
+	struct v4 *v = p->ring;
+
+	/* run.c owns the socket and closes it */
+	munmap(v->sock.map, v->sock.map_len);
+	tp4_area_destroy(&v->area);
+	free(v->batch);
+	free(v->frames);
+	free(v);
+}
+
+/*
+ * Look at n descriptors that have come back on Rx; return how many packets
+ * end among them. With swap, do what l2fwd does to each packet.
+ */
+static unsigned int look(struct port *p, struct v4 *v, unsigned int n,
+			 bool swap)
+{
+	unsigned int i, packets = 0;
+
+	for (i = 0; i < n; i++) {
+		struct tpacket4_desc *d = tp4_ring_at(&v->sock.rx, i);
+
+		if (swap && !v->cont)
+			swap_macs(tp4_data(&v->area, d));
+		v->cont = d->flags & TP4_PKT_CONT;
+		packets += !v->cont;
+		packet_seen(p, tp4_data(&v->area, d), d->len);
+	}
+	return packets;
+}
+
+static unsigned int v4_rx_drop(struct port *p, unsigned int max)
+{
+	struct v4 *v = p->ring;
+	unsigned int packets, n = tp4_ring_peek(&v->sock.rx, max);
+
+	packets = look(p, v, n, false);
+	tp4_ring_recycle(&v->sock.rx, n);
+	return packets;
+}
+
+static unsigned int v4_tx_fill(struct port *p, unsigned int max)
+{
+	struct v4 *v = p->ring;
+	unsigned int i;
+
+	if (max > v->pool.nr)
+		max = v->pool.nr;
+	if (max > tp4_ring_free(&v->sock.tx))
+		max = tp4_ring_free(&v->sock.tx);
+	for (i = 0; i < max; i++) {
+		struct tpacket4_desc *d = &v->batch[i];
+
+		d->idx = v->pool.frames[--v->pool.nr];
+		d->len = p->cfg->size;
+		if (p->cfg->verify)
+			packet_make(tp4_frame(&v->area, d->idx), p->cfg->size,
+				    p->tx_seq++);
+	}
+	return tp4_ring_send(&v->sock.tx, v->batch, max);
+}
+
+static unsigned int tx_ready(struct port *p, struct v4 *v)
+{
+	unsigned int i, n = tp4_ring_peek(&v->sock.tx, p->cfg->ring);
+
+	for (i = 0; i < n; i++)
+		if (tp4_ring_at(&v->sock.tx, i)->error)
+			p->n.tx_errors++;
+	return n;
+}
+
+static unsigned int v4_tx_reap(struct port *p)
+{
+	struct v4 *v = p->ring;
+	unsigned int n = tx_ready(p, v);
+	unsigned int refill = 0;
+
+	/* Rx wants its frames back first; what is left is for tx_fill(). */
+	if (p->rx)
+		refill = tp4_ring_refill(&v->sock.tx, &v->sock.rx, n);
+	if (n > refill)
+		tp4_pool_put(&v->pool, &v->sock.tx, n - refill);
+	return n;
+}
+
+static bool v4_tx_busy(struct port *p)
+{
+	struct v4 *v = p->ring;
+
+	return tp4_ring_pending(&v->sock.tx);
+}
+
+static unsigned int v4_forward(struct port *p, unsigned int max)
+{
+	struct v4 *v = p->ring;
+	unsigned int n, packets;
+
+	if (max > tp4_ring_free(&v->sock.tx))
+		max = tp4_ring_free(&v->sock.tx);
+	n = tp4_ring_peek(&v->sock.rx, max);
+	packets = look(p, v, n, true);
+	tp4_ring_forward(&v->sock.rx, &v->sock.tx, n);
+	return packets;
+}
+
+const struct ring_ops ring_v4 = {
+	.version = TPACKET_V4,
+	.open = v4_open,
+	.close = v4_close,
+	.rx_drop = v4_rx_drop,
+	.tx_fill = v4_tx_fill,
+	.tx_reap = v4_tx_reap,
+	.tx_busy = v4_tx_busy,
+	.forward = v4_forward,
+};

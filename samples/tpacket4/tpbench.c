@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpbench: measure AF_PACKET V2, V3 and V4 (see tpbench.h for the files) */
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tpbench.h"
+
+static const char usage[] =
+"usage: tpbench -i IF[,PEER] -v 2|3|4 [-r|-t|-l|-e N] [options]\n"
+"\n"
+"Benchmarks (one of them):\n"
+"  -r, --rxdrop         receive and drop\n"
+"  -t, --txpush         send as fast as possible (also --txonly)\n"
+"  -l, --l2fwd          receive, swap MAC addresses, send back\n"
+"  -e, --veth N         l2fwd between two processes, one on IF and one on\n"
+"                       PEER, with N packets in flight\n"
+"\n"
+"Where:\n"
+"  -i, --interface IF[,PEER]\n"
+"                       the interface, and the other end of its veth pair;\n"
+"                       with -r and -l a generator runs on PEER, if given\n"
+"  -v, --version N      2, 3 or 4 (default 4)\n"
+"  -z, --zerocopy N     V4: zero-copy on queue pair N - 1\n"
+"  -c, --cpu A[,B]      CPUs of the two processes (default: the first two)\n"
+"      --lockstep       all in one process, in turns: the cost of a packet\n"
+"                       on one CPU; wants PEER\n"
+"\n"
+"What:\n"
+"  -s, --size N         bytes a packet, MAC header included (default 64)\n"
+"  -b, --batch N        packets a round (default 64)\n"
+"  -R, --ring N         packets a ring holds, a power of two (default 1024)\n"
+"      --block N        V3: bytes a block (default: what measured best)\n"
+"      --poll           sleep in poll() instead of spinning\n"
+"      --busy-poll US   SO_BUSY_POLL\n"
+"      --qdisc          send through the qdisc (default: bypass it)\n"
+"      --promisc        promiscuous mode\n"
+"      --verify         number and check all packets\n"
+"\n"
+"How long:\n"
+"  -d, --duration S     seconds (default 10, or no limit with -n)\n"
+"  -n, --count N        packets\n"
+"  -w, --warmup N       packets before the clock starts (default: 4 rings)\n"
+"  -q, --quiet          no rates while it runs\n"
+"  -h, --help\n"
+"\n"
+"A line of rates goes to stderr each second, one JSON object to stdout at\n"
+"the end. SIGINT ends a run early, and properly.\n";
+
+enum {
+	OPT_LOCKSTEP = 256,
+	OPT_BLOCK,
+	OPT_POLL,
+	OPT_BUSY_POLL,
+	OPT_QDISC,
+	OPT_PROMISC,
+	OPT_VERIFY,
+};
+
+static const struct option options[] = {
+	{ "rxdrop", no_argument, NULL, 'r' },
+	{ "txpush", no_argument, NULL, 't' },
+	{ "txonly", no_argument, NULL, 't' },
+	{ "l2fwd", no_argument, NULL, 'l' },
+	{ "veth", required_argument, NULL, 'e' },
+	{ "interface", required_argument, NULL, 'i' },
+	{ "version", required_argument, NULL, 'v' },
+	{ "zerocopy", required_argument, NULL, 'z' },
+	{ "cpu", required_argument, NULL, 'c' },
+	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
+	{ "size", required_argument, NULL, 's' },
+	{ "batch", required_argument, NULL, 'b' },
+	{ "ring", required_argument, NULL, 'R' },
+	{ "block", required_argument, NULL, OPT_BLOCK },
+	{ "poll", no_argument, NULL, OPT_POLL },
+	{ "busy-poll", required_argument, NULL, OPT_BUSY_POLL },
+	{ "qdisc", no_argument, NULL, OPT_QDISC },
+	{ "promisc", no_argument, NULL, OPT_PROMISC },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "count", required_argument, NULL, 'n' },
+	{ "warmup", required_argument, NULL, 'w' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
+	{ }
+};
+
+static __u64 parse_int(const char *what, const char *s, __u64 min, __u64 max)
+{
+	char *tail;
+	__u64 n;
+
+	errno = 0;
+	n = strtoull(s, &tail, 0);
+	if (errno || tail == s || *tail || *s == '-' || n < min || n > max)
+		errx(2, "%s: '%s' is not a number from %llu to %llu", what, s,
+		     min, max);
+	return n;
+}
+
+static void set_mode(struct config *cfg, enum mode mode)
+{
+	if (cfg->mode != MODE_NONE)
+		errx(2, "one of -r, -t, -l and -e, please");
+	cfg->mode = mode;
+}
+
+/* Split "a,b"; returns b, or NULL if there is none. */
+static char *split(char *s)
+{
+	char *comma = strchr(s, ',');
+
+	if (!comma)
+		return NULL;
+	*comma = 0;
+	return comma + 1;
+}
+
+/* The first two CPUs we may run on; the same one twice if there is one. */
+static void default_cpus(struct config *cfg)
+{
+	cpu_set_t set;
+	int i, n = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return;
+	for (i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cfg->cpu[n++] = i;
+	if (n == 1)
+		cfg->cpu[1] = cfg->cpu[0];
+}
+
+static double parse_seconds(const char *s)
+{
+	char *tail;
+	double d = strtod(s, &tail);
+
+	if (tail == s || *tail || !(d > 0))
+		errx(2, "duration: '%s' is not a number of seconds", s);
+	return d;
+}
+
+static void parse(struct config *cfg, int argc, char **argv)
+{
+	bool duration = false, warmup = false;
+	char *second;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "rtle:i:v:z:c:s:b:R:d:n:w:qh",
+				options, NULL)) != -1) {
+		switch (c) {
+		case 'r':
+			set_mode(cfg, MODE_RXDROP);
+			break;
+		case 't':
+			set_mode(cfg, MODE_TXPUSH);
+			break;
+		case 'l':
+			set_mode(cfg, MODE_L2FWD);
+			break;
+		case 'e':
+			set_mode(cfg, MODE_L2FWD);
+			cfg->in_flight = parse_int("veth", optarg, 1, 1 << 16);
+			break;
+		case 'i':
+			cfg->ifname[0] = optarg;
+			cfg->ifname[1] = split(optarg);
+			break;
+		case 'v':
+			cfg->version = parse_int("version", optarg, 2, 4);
+			break;
+		case 'z':
+			cfg->zerocopy = parse_int("zerocopy", optarg, 1, 1 << 16);
+			break;
+		case 'c':
+			second = split(optarg);
+			cfg->cpu[0] = parse_int("cpu", optarg, 0, 1 << 16);
+			cfg->cpu[1] = cfg->cpu[0];
+			if (second)
+				cfg->cpu[1] = parse_int("cpu", second, 0,
+							1 << 16);
+			break;
+		case OPT_LOCKSTEP:
+			cfg->lockstep = true;
+			break;
+		case 's':
+			/* what a V3 Tx frame holds */
+			cfg->size = parse_int("size", optarg, MIN_SIZE,
+					      FRAME_SIZE - 128);
+			break;
+		case 'b':
+			cfg->batch = parse_int("batch", optarg, 1, MAX_BATCH);
+			break;
+		case 'R':
+			cfg->ring = parse_int("ring", optarg, 256, 1 << 16);
+			if (cfg->ring & (cfg->ring - 1))
+				errx(2, "ring: not a power of two");
+			break;
+		case OPT_BLOCK:
+			cfg->block = parse_int("block", optarg, 4096, 1 << 22);
+			break;
+		case OPT_POLL:
+			cfg->poll = true;
+			break;
+		case OPT_BUSY_POLL:
+			cfg->busy_poll = parse_int("busy-poll", optarg, 1,
+						   1000000);
+			break;
+		case OPT_QDISC:
+			cfg->bypass = false;
+			break;
+		case OPT_PROMISC:
+			cfg->promisc = true;
+			break;
+		case OPT_VERIFY:
+			cfg->verify = true;
+			break;
+		case 'd':
+			cfg->duration = parse_seconds(optarg);
+			duration = true;
+			break;
+		case 'n':
+			cfg->count = parse_int("count", optarg, 1,
+					       UINT64_MAX / 2);
+			break;
+		case 'w':
+			cfg->warmup = parse_int("warmup", optarg, 0,
+						UINT64_MAX / 2);
+			warmup = true;
+			break;
+		case 'q':
+			cfg->quiet = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			errx(2, "see --help");
+		}
+	}
+	if (optind != argc)
+		errx(2, "what is '%s'? See --help", argv[optind]);
+	if (!cfg->ifname[0])
+		errx(2, "which interface? See --help");
+	if (cfg->mode == MODE_NONE)
+		errx(2, "which benchmark: -r, -t, -l or -e? See --help");
+	if (cfg->zerocopy && cfg->version != 4)
+		errx(2, "zero-copy is of V4 only");
+	if ((cfg->in_flight || cfg->lockstep) && cfg->mode != MODE_TXPUSH &&
+	    !cfg->ifname[1])
+		errx(2, "both ends, please: -i IF,PEER");
+	if (cfg->in_flight > cfg->ring)
+		errx(2, "more packets in flight than a ring holds");
+	if (cfg->mode == MODE_TXPUSH) {
+		/* Nothing but the sender runs: it is in lockstep as it is. */
+		cfg->lockstep = false;
+		cfg->ifname[1] = NULL;
+	}
+	if (cfg->count && !duration)
+		cfg->duration = 0;
+	if (!warmup)
+		cfg->warmup = 4 * cfg->ring;
+}
+
+int main(int argc, char **argv)
+{
+	struct config cfg = {
+		.version = 4,
+		.cpu = { -1, -1 },
+		.size = 64,
+		.batch = 64,
+		.ring = 1024,
+		.duration = 10,
+		.bypass = true,
+	};
+	struct result res;
+
+	default_cpus(&cfg);
+	parse(&cfg, argc, argv);
+	run(&cfg, &res);
+	report_json(&cfg, &res);
+	return res.verify.corrupt || res.verify.reordered ? 1 : 0;
+}

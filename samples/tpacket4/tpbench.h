@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * tpbench: AF_PACKET V2, V3 and V4 measured by the same program
+ *
+ * tpbench.c	options
+ * run.c	what is measured: loops and processes
+ * ring_v?.c	one ring version each, behind struct ring_ops
+ * packet.c	packets: making, checking, and the generator
+ * report.c	rates while it runs, JSON at the end
+ */
+#ifndef TPBENCH_H
+#define TPBENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <err.h>
+#include <errno.h>
+#include <string.h>
+
+#include <tpacket4.h>
+
+#define FRAME_SIZE	2048		/* all versions */
+#define MAX_BATCH	1024
+#define TEST_ETHERTYPE	0x88b5		/* IEEE 802: local experiments */
+#define ETH_HEADER	14
+#define MIN_SIZE	(ETH_HEADER + 8)	/* room for the number */
+
+enum mode { MODE_NONE, MODE_RXDROP, MODE_TXPUSH, MODE_L2FWD };
+
+struct config {
+	int version;
+	enum mode mode;
+	const char *ifname[2];	/* [1]: the other end, or NULL */
+	int cpu[2];		/* of either process; -1: wherever */
+	unsigned int in_flight;	/* ping-pong with so many packets, or 0 */
+	unsigned int size;	/* bytes a packet, from MAC header to end */
+	unsigned int batch;
+	unsigned int ring;	/* packets of FRAME_SIZE bytes */
+	unsigned int block;	/* V3: bytes a block */
+	unsigned int busy_poll;	/* microseconds */
+	int zerocopy;		/* V4: queue pair + 1 */
+	double duration;	/* seconds; 0: no limit */
+	__u64 count;		/* packets; 0: no limit */
+	__u64 warmup;	/* packets before the clock starts */
+	bool poll;
+	bool bypass;
+	bool verify;
+	bool lockstep;
+	bool promisc;
+	bool quiet;
+};
+
+/* Results of --verify. A stream is numbered from any start. */
+struct verify {
+	__u64 next;
+	bool started;
+	__u64 checked;
+	__u64 lost;
+	__u64 reordered;
+	__u64 corrupt;
+	__u64 foreign;	/* not ours */
+};
+
+/* What a port has done. */
+struct counters {
+	__u64 packets;	/* received; or sent and completed */
+	__u64 bytes;
+	__u64 tx_errors;	/* descriptors or frames the kernel refused */
+	__u64 kicks;
+	__u64 idle;		/* rounds that found nothing to do */
+};
+
+struct ring_ops;
+
+/* One socket with its rings. */
+struct port {
+	const struct config *cfg;
+	const struct ring_ops *ops;
+	void *ring;		/* of the ring version */
+	int fd;
+	int ifindex;
+	bool rx, tx;
+	__u64 tx_seq;	/* number of the next packet to be made */
+	struct counters n;
+	struct verify verify;
+	struct tp4_backoff backoff;
+};
+
+/*
+ * A ring version. All return numbers of packets. No call blocks or enters
+ * the kernel but open(), close() and stats().
+ */
+struct ring_ops {
+	int version;
+	/* p->fd is a socket without protocol; set up p->rx and p->tx */
+	void (*open)(struct port *p);
+	void (*close)(struct port *p);
+	/* take up to max packets and give their room back at once */
+	unsigned int (*rx_drop)(struct port *p, unsigned int max);
+	/* put up to max test packets on the Tx ring */
+	unsigned int (*tx_fill)(struct port *p, unsigned int max);
+	/* take back what the kernel has sent */
+	unsigned int (*tx_reap)(struct port *p);
+	/* is anything on the Tx ring? */
+	bool (*tx_busy)(struct port *p);
+	/* up to max packets from Rx to Tx, MAC addresses swapped */
+	unsigned int (*forward)(struct port *p, unsigned int max);
+};
+
+extern const struct ring_ops ring_v2, ring_v3, ring_v4;
+
+/* Shared by the processes of a run. */
+struct shared {
+	bool stop;		/* all: finish */
+	bool ready;		/* the child's rings are bound */
+	bool go;		/* the generator may start */
+	struct counters child;
+	struct verify child_verify;
+};
+
+struct result {
+	double seconds;
+	double drain_seconds;	/* lockstep: of which in rx_drop() */
+	struct counters n;
+	struct verify verify;
+	__u64 drops;		/* PACKET_STATISTICS of the measured port */
+};
+
+/* run.c */
+void run(const struct config *cfg, struct result *res);
+
+/* packet.c */
+struct generator;
+void packet_make(__u8 *data, unsigned int size, __u64 seq);
+void packet_check(struct port *p, const __u8 *data, unsigned int len);
+struct generator *generator_open(const struct config *cfg);
+unsigned int generator_send(struct generator *g);
+void generator_close(struct generator *g);
+
+/* Ordered as fields of a packet, not as integers. */
+static inline void swap_macs(__u8 *data)
+{
+	__u8 dst[6];
+
+	memcpy(dst, data, 6);
+	memcpy(data, data + 6, 6);
+	memcpy(data + 6, dst, 6);
+}
+
+/* A copy with the addresses swapped; the source stays as it is. */
+static inline void copy_swapped(__u8 *to, const __u8 *from,
+				unsigned int len)
+{
+	memcpy(to, from + 6, 6);
+	memcpy(to + 6, from, 6);
+	memcpy(to + 12, from + 12, len - 12);
+}
+
+static inline void packet_seen(struct port *p, const __u8 *data,
+			       unsigned int len)
+{
+	p->n.bytes += len;
+	if (p->cfg->verify)
+		packet_check(p, data, len);
+}
+
+/* report.c */
+bool report_due(void);	/* call report_tick() */
+void report_start(double duration);
+bool report_tick(const struct config *cfg, const struct counters *n);
+void report_stop(void);
+void report_json(const struct config *cfg, const struct result *res);
+double now(void);
+
+#endif /* TPBENCH_H */
