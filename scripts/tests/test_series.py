@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of series.py and base, on a small tree in the place of a kernel."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parent.parent
+MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n"
+CODE = "".join(f"int function_{n}(void)\n{{\n\treturn {n};\n}}\n\n" for n in range(9))
+MESSAGE = "{}\n\nIt has its reasons.\n\nSigned-off-by: Jöe Doe <joe@example.org>\n"
+MANIFEST = "# A comment that stays.\n\none\n\tnet/new.c\n\tnet/run.sh\ntwo\nthree\n"
+
+
+def edit(name: str, number: int, by: int) -> str:
+    """A diff that adds `by` to what function_<number> in CODE returns."""
+    line = number * 5 + 3
+    context = CODE.splitlines(keepends=True)[line - 4 : line + 3]
+    context[3:4] = ["-" + context[3], f"+\treturn {number} + {by};\n"]
+    body = "".join(c if c[0] in "-+" else " " + c for c in context)
+    return f"--- a/{name}\n+++ b/{name}\n@@ -{line - 3},7 +{line - 3},7 @@\n{body}"
+
+
+class SeriesTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="tpacket4-series."))
+        self.addCleanup(shutil.rmtree, self.top)
+        for name in "base", "lib.sh", "series.py":
+            self.write(f"scripts/{name}", (SCRIPTS / name).read_text())
+            (self.top / "scripts" / name).chmod(0o755)
+        self.linux = self.top / "build/linux"
+        self.kernel = self.top / "kernel"
+        self.env = os.environ | {
+            "KERNEL": str(self.kernel),
+            "XDG_CACHE_HOME": str(self.top / "cache"),
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_SEQUENCE_EDITOR": "true",
+            "GIT_EDITOR": "true",
+        }
+        self.env.pop("FORCE", None)
+        for role in "AUTHOR", "COMMITTER":
+            self.env[f"GIT_{role}_NAME"] = "Tester"
+            self.env[f"GIT_{role}_EMAIL"] = "tester@example.org"
+        self.write("kernel/Makefile", MAKEFILE)
+        self.write("kernel/net/old.c", CODE)
+        self.write("kernel/net/other.c", CODE)
+
+        self.write("series/series", MANIFEST)
+        for slug in "one", "two", "three":
+            self.write(f"series/{slug}.msg", MESSAGE.format(f"net: do {slug}"))
+        self.write("series/cover-letter.txt", "net: a series\n\nWhy it is.\n")
+        self.write("net/new.c", CODE)
+        self.write("net/run.sh", "#!/bin/sh\n")
+        (self.top / "net/run.sh").chmod(0o755)
+        self.write("net/old.c.d/one.patch", edit("net/old.c", 2, 1))
+        self.write("net/old.c.d/two.patch", edit("net/old.c", 4, 2))
+        self.write("net/new.c.d/three.patch", edit("net/new.c", 6, 3))
+
+    def write(self, name: str, data: str) -> None:
+        (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.top / name).write_text(data)
+
+    def files(self) -> dict[str, bytes]:
+        """All that the series is stored in."""
+        return {
+            str(p.relative_to(self.top)): p.read_bytes()
+            for where in ("series", "net")
+            for p in sorted((self.top / where).rglob("*"))
+            if p.is_file()
+        }
+
+    def run_in(self, cwd: Path, *args: str, fail: bool = False) -> str:
+        run = subprocess.run(
+            args, cwd=cwd, env=self.env, capture_output=True, text=True
+        )
+        said = run.stdout + run.stderr
+        self.assertEqual(run.returncode != 0, fail, f"{args}: {said}")
+        return said.strip()
+
+    def series(self, *args: str, fail: bool = False) -> str:
+        return self.run_in(self.top, "scripts/series.py", *args, fail=fail)
+
+    def git(self, *args: str) -> str:
+        return self.run_in(self.linux, "git", *args)
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        text = (self.linux / name).read_text()
+        self.assertIn(old, text)
+        (self.linux / name).write_text(text.replace(old, new))
+
+    def test_round_trip(self) -> None:
+        self.series("tree")
+        self.assertEqual(
+            self.git("log", "--reverse", "--format=%s|%an"),
+            "Linux 6.12.1|base\nnet: do one|Jöe Doe\n"
+            "net: do two|Jöe Doe\nnet: do three|Jöe Doe",
+        )
+        self.assertEqual((self.linux / "net/new.c").read_text().count("+ 3"), 1)
+        self.assertTrue(os.access(self.linux / "net/run.sh", os.X_OK))
+        self.series("import")  # hunk headers take git's form, once
+        files, head = self.files(), self.git("rev-parse", "HEAD")
+        self.assertEqual(self.series("import"), "nothing changed")
+        self.assertEqual(self.files(), files)
+        shutil.rmtree(self.linux)
+        shutil.rmtree(self.top / "cache")
+        self.series("tree")
+        self.assertEqual(self.git("rev-parse", "HEAD"), head)
+        self.assertEqual(self.series("import"), "nothing changed")
+        self.assertEqual(self.files(), files)
+
+    def test_am_gives_the_same_tree(self) -> None:
+        self.series("tree")
+        self.series("format")
+        patches = sorted((self.top / "out/series").glob("*.patch"))
+        self.assertEqual(len(patches), 4)
+        cover = patches.pop(0).read_text()
+        self.assertIn("[PATCH net-next 0/3] net: a series\n", cover)
+        self.assertIn("\n\nWhy it is.\n\nJöe Doe (3):\n", cover)
+        self.assertIn("3 files changed, 48 insertions", cover)
+        self.run_in(self.kernel, "git", "init", "-q")
+        self.run_in(self.kernel, "git", "add", "-A")
+        self.run_in(self.kernel, "git", "commit", "-qm", "base")
+        self.run_in(self.kernel, "git", "am", "-q", *map(str, patches))
+        self.assertEqual(
+            self.run_in(self.kernel, "git", "rev-parse", "HEAD^{tree}"),
+            self.git("rev-parse", "HEAD^{tree}"),
+        )
+
+    def test_fixup_lands_in_its_patch(self) -> None:
+        self.series("tree")
+        self.series("import")
+        before = self.files()
+        self.replace("net/old.c", "return 4 + 2", "return 4 + 7")
+        self.git("commit", "-qa", "--fixup", "HEAD^")
+        self.assertIn("autosquash", self.series("import", fail=True))
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        said = self.series("import")
+        self.assertEqual(said, "wrote net/old.c.d/two.patch")
+        after = self.files()
+        self.assertIn(b"+\treturn 4 + 7;", after["net/old.c.d/two.patch"])
+        changed = {name for name in after if after[name] != before.get(name)}
+        self.assertEqual(changed, {"net/old.c.d/two.patch"})
+        self.assertEqual(after.keys(), before.keys())
+
+    def test_amended_message_keeps_its_slug(self) -> None:
+        self.series("tree")
+        self.git("commit", "-q", "--amend", "-m", MESSAGE.format("net: another name"))
+        self.series("import")
+        self.assertTrue(self.files()["series/three.msg"].startswith(b"net: another"))
+
+    def test_new_commit_is_a_new_patch(self) -> None:
+        self.series("tree")
+        (self.linux / "net/more.c").write_text("int more;\n")
+        self.replace("net/other.c", "return 5", "return 50")
+        self.git("add", "-A")
+        self.git("commit", "-qm", MESSAGE.format("net: Do MORE, now"))
+        self.series("import")
+        files = self.files()
+        slug = "net-do-more-now"
+        self.assertIn(f"{slug}\n\tnet/more.c\n".encode(), files["series/series"])
+        self.assertEqual(files["net/more.c"], b"int more;\n")
+        self.assertIn(f"net/other.c.d/{slug}.patch", files)
+        self.assertIn(f"series/{slug}.msg", files)
+        # and a dropped commit takes its files along
+        self.git("reset", "-q", "--hard", "HEAD^")
+        self.series("import")
+        gone = {"net/more.c", f"net/other.c.d/{slug}.patch", f"series/{slug}.msg"}
+        self.assertEqual(self.files().keys(), files.keys() - gone)
+
+    def test_failing_hunk_is_named(self) -> None:
+        bad = edit("net/old.c", 4, 2).replace("return 4;", "return 44;")
+        self.write("net/old.c.d/two.patch", bad)
+        said = self.series("tree", fail=True)
+        self.assertIn("net/old.c.d/two.patch does not apply", said)
+        self.assertIn("@@ -20,7 +20,7 @@", said)
+        self.assertIn("-\treturn 44;", said)
+
+    def test_nothing_unimported_is_lost(self) -> None:
+        self.series("tree")
+        self.replace("net/old.c", "return 8", "return 88")
+        self.assertIn("uncommitted edits", self.series("tree", fail=True))
+        self.assertIn("uncommitted edits", self.series("import", fail=True))
+        self.git("commit", "-qam", MESSAGE.format("net: more"))
+        self.assertIn("not imported", self.series("tree", fail=True))
+        # the other way round: files changed here since make tree
+        self.write("net/new.c", CODE + "int there;\n")
+        self.assertIn("changed since", self.series("import", fail=True))
+        self.assertTrue((self.top / "net/new.c").read_text().endswith("there;\n"))
+        self.series("tree", "--force")
+        self.assertIn("net: do three", self.git("log", "-1", "--format=%s"))
+
+    def test_only_what_differs_is_written(self) -> None:
+        self.series("tree")
+        for path in (self.linux / "net").iterdir():
+            os.utime(path, (1, 1))
+        self.write("net/new.c", CODE + "int there;\n")
+        self.series("tree")
+        written = [p.name for p in (self.linux / "net").iterdir() if p.stat().st_mtime > 1]
+        self.assertEqual(written, ["new.c"])
+
+    def test_foreign_files_are_safe(self) -> None:
+        self.series("tree")
+        self.write("net/ours.txt", "not of the series\n")
+        (self.linux / "net/ours.txt").write_text("clash\n")
+        self.git("add", "-A")
+        self.git("commit", "-qm", MESSAGE.format("net: clash"))
+        before = self.files()
+        self.assertIn("not a file of the series", self.series("import", fail=True))
+        self.assertEqual(self.files(), before)
+
+    def test_kernel_is_only_read(self) -> None:
+        before = {p: p.stat() for p in self.kernel.rglob("*")}
+        self.series("tree")
+        self.assertEqual({p: p.stat() for p in self.kernel.rglob("*")}, before)
+        # a changed tree is a new base
+        self.write("kernel/net/third.c", CODE)
+        self.series("tree")
+        self.assertTrue((self.linux / "net/third.c").exists())
+
+    def test_port_to_a_newer_base(self) -> None:
+        self.series("tree")
+        newer = CODE.replace("\treturn 2;", "\tint a;\n\treturn 2;")
+        newer = newer.replace("function_2", "renamed_2")
+        self.write("kernel/net/old.c", newer)
+        said = self.series("tree", fail=True)
+        self.assertIn("rebase --onto refs/tpacket4/base base", said)
+
+    def test_mistakes_are_told(self) -> None:
+        self.write("net/old.c.d/four.patch", edit("net/old.c", 1, 1))
+        self.assertIn("no patch four", self.series("tree", fail=True))
+        (self.top / "net/old.c.d/four.patch").unlink()
+        self.write("series/series", MANIFEST + "\tnet/new.c\n")
+        self.assertIn("new in both one and three", self.series("tree", fail=True))
+        self.write("series/series", MANIFEST + "\tnet/other.c\n")
+        self.write("net/other.c", CODE)
+        self.assertIn("is there before it", self.series("tree", fail=True))
+        self.write("series/series", MANIFEST)
+        self.write("series/two.msg", "net: no sign\n")
+        self.assertIn("Signed-off-by", self.series("tree", fail=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
