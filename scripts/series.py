@@ -63,6 +63,7 @@ def git(
     base = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     run = subprocess.run(
         ["git", "-C", str(LINUX), *args],
+        check=False,
         input=stdin,
         capture_output=True,
         env=os.environ | base | ident("series", "series@localhost", 0) | (env or {}),
@@ -208,7 +209,7 @@ def write_series(series: list[Patch]) -> list[str]:
 
 
 def author(patch: Patch) -> tuple[str, str]:
-    match = re.search(r"^Signed-off-by: (.+) <(.+)>$", patch.message, re.M)
+    match = re.search(r"^Signed-off-by: (.+) <(.+)>$", patch.message, re.MULTILINE)
     if not match:
         raise Error(f"series/{patch.slug}.msg has no Signed-off-by: NAME <EMAIL>")
     return match[1], match[2]
@@ -218,7 +219,9 @@ def failed_hunk(diff: bytes, complaint: str) -> str:
     """The hunk that git apply complains of: it names its first old line."""
     match = re.search(r"patch failed: .*:(\d+)", complaint)
     if match:
-        for hunk in re.split(r"^(?=@@ )", diff.decode(errors="replace"), flags=re.M):
+        for hunk in re.split(
+            r"^(?=@@ )", diff.decode(errors="replace"), flags=re.MULTILINE
+        ):
             if re.match(rf"@@ -{match[1]}[, ]", hunk):
                 return hunk.rstrip()
     return complaint
@@ -226,7 +229,9 @@ def failed_hunk(diff: bytes, complaint: str) -> str:
 
 def apply_edit(slug: str, path: str, diff: bytes, env: dict[str, str]) -> None:
     name = edit_path(path, slug)
-    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.M) != [f"b/{path}".encode()]:
+    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
+        f"b/{path}".encode()
+    ]:
         raise Error(f"{name} must be a diff of {path} and of nothing else")
     apply = ["apply", "--cached", "--whitespace=nowarn"]
     try:
@@ -276,7 +281,7 @@ def create_linux(repo: str) -> None:
     shutil.rmtree(new, ignore_errors=True)
     LINUX.parent.mkdir(exist_ok=True)
     clone = ["git", "clone", "-q", "--local", "--no-checkout", "-b", "base"]
-    if subprocess.run([*clone, repo, str(new)]).returncode:
+    if subprocess.run([*clone, repo, str(new)], check=False).returncode:
         raise Error("cannot clone the base")
     new.rename(LINUX)
     git("remote", "remove", "origin")
@@ -301,7 +306,7 @@ def check_untouched(series: list[Patch]) -> None:
 
 def tree(force: bool) -> str:
     series = read_series()
-    base = subprocess.run([TOP / "scripts/base"], stdout=subprocess.PIPE)
+    base = subprocess.run([TOP / "scripts/base"], check=False, stdout=subprocess.PIPE)
     if base.returncode:
         raise Error("no base kernel")
     repo = base.stdout.decode().strip()
@@ -328,7 +333,9 @@ def tree(force: bool) -> str:
     git("symbolic-ref", "HEAD", "refs/heads/series")
     git("reset", "-q", "--hard", head)
     git("update-ref", SYNCED, head)
-    return f"build/linux: {len(series)} patches on {text('log', '-1', '--format=%s', new)}"
+    return (
+        f"build/linux: {len(series)} patches on {text('log', '-1', '--format=%s', new)}"
+    )
 
 
 # --- from commits to files ---------------------------------------------------
@@ -454,7 +461,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=["tree", "import", "format"])
-    parser.add_argument("--force", action="store_true", default=bool(os.getenv("FORCE")))
+    parser.add_argument(
+        "--force", action="store_true", default=bool(os.getenv("FORCE"))
+    )
     args = parser.parse_args()
     try:
         if args.command == "tree":

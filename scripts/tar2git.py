@@ -24,8 +24,7 @@ def quote(path: str) -> bytes:
 def convert(source: BinaryIO, out: BinaryIO, ref: str, who: str, when: int) -> None:
     message = b"base\n"
     out.write(
-        f"commit {ref}\ncommitter {who} {when} +0000\n"
-        f"data {len(message)}\n".encode()
+        f"commit {ref}\ncommitter {who} {when} +0000\ndata {len(message)}\n".encode()
         + message
     )
     with tarfile.open(fileobj=source, mode="r|*") as tar:

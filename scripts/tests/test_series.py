@@ -75,7 +75,12 @@ class SeriesTest(unittest.TestCase):
 
     def run_in(self, cwd: Path, *args: str, fail: bool = False) -> str:
         run = subprocess.run(
-            args, cwd=cwd, env=self.env, capture_output=True, text=True
+            args,
+            check=False,
+            cwd=cwd,
+            env=self.env,
+            capture_output=True,
+            text=True,
         )
         said = run.stdout + run.stderr
         self.assertEqual(run.returncode != 0, fail, f"{args}: {said}")
@@ -199,7 +204,9 @@ class SeriesTest(unittest.TestCase):
             os.utime(path, (1, 1))
         self.write("net/new.c", CODE + "int there;\n")
         self.series("tree")
-        written = [p.name for p in (self.linux / "net").iterdir() if p.stat().st_mtime > 1]
+        written = [
+            p.name for p in (self.linux / "net").iterdir() if p.stat().st_mtime > 1
+        ]
         self.assertEqual(written, ["new.c"])
 
     def test_foreign_files_are_safe(self) -> None:

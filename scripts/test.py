@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs the tests: each in a boot of its own, on the plain and the debug kernel.
+
+Prints a line a test and a line a failure, and at the end
+
+    N passed, N failed, N skipped
+
+where a test that speaks TAP counts by its cases. A splat in the kernel log, a
+leak or a reference left behind is a failure of the test that ran. What a test
+said and what the kernel said is kept in build/test/.
+"""
+
+import argparse
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+BUILD = TOP / "build"
+SCRIPTS = TOP / "scripts"
+NET = BUILD / "selftests" / "net"
+SKIP = 4  # kselftest's exit code for it
+
+# What no kernel log may contain.
+SPLAT = re.compile(
+    r"WARNING[: ]|BUG[: ]|Oops|Kernel panic|general protection|Call Trace|"
+    r"KASAN: |UBSAN: |kmemleak: \d+ new|possible (circular|recursive)|"
+    r"suspicious RCU|inconsistent lock state|sleeping function|"
+    r"scheduling while atomic|INFO: task .* blocked|soft lockup|"
+    r"rcu: INFO: .* stall|unregister_netdevice: waiting|ref_tracker: |"
+    r"refcount_t: |leaked|corruption|ODEBUG: |DMA-API: .*(warning|error|driver)|"
+    r"Bad page|bad page|invalid opcode|Modules linked in"
+)
+TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+(?: -)? ?(?P<rest>.*)")
+
+
+@dataclass
+class Test:
+    """A command; `kind` as in scripts/guest-test, or host: outside the VM."""
+
+    name: str
+    command: list[str]
+    kind: str = "run"
+    cwd: Path = NET
+    timeout: int = 900
+    vm: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def fail(self, line: str) -> None:
+        self.failed += 1
+        self.lines.append(line)
+
+    def skip(self, line: str) -> None:
+        self.skipped += 1
+        self.lines.append(f"skipped: {line}")
+
+    def add(self, other: "Result") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def read_tap(text: str, result: Result) -> None:
+    """Count the cases in TAP or KTAP; of nested ones, the innermost."""
+    comments: list[str] = []
+    depth = 0
+    for line in text.splitlines():
+        match = TAP.fullmatch(line)
+        if not match:
+            if re.match(r" *# .*(:\d+:|EXPECT|ASSERT|rror|imeout)", line):
+                comments.append(line.strip(" #"))
+            continue
+        inner, depth = depth, len(match["indent"])
+        if inner > depth:
+            continue  # the sum of the cases above it
+        name, _, note = match["rest"].partition(" # ")
+        if note.upper().startswith(("SKIP", "XFAIL")):
+            result.skip(f"{name}: {note[4:].strip()}")
+        elif match["bad"]:
+            result.fail(f"{name}: {'; '.join(comments[:4]) or 'not ok'}")
+        else:
+            result.passed += 1
+        comments = []
+
+
+def read_log(log: Path, result: Result) -> None:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    for number, line in enumerate(lines, 1):
+        if SPLAT.search(line):
+            result.fail(f"{log.relative_to(TOP)}:{number}: {line.strip()}")
+            return  # what follows is its consequence, or its trace
+
+
+def judge(test: Test, code: int, text: str, log: Path) -> Result:
+    result = Result()
+    said = [line for line in text.splitlines() if line.strip()]
+    read_tap(text, result)
+    counted = result.passed + result.failed + result.skipped
+    for line in said:
+        if line.startswith("not ok: "):
+            result.fail(line)
+    if code == SKIP and not result.failed:
+        if not result.skipped:
+            result.skip(said[-1] if said else "no reason given")
+    elif code and not result.failed:
+        result.fail(f"exit code {code}: " + " | ".join(said[-3:]))
+    elif not counted and not result.failed:
+        result.passed += 1
+    if test.kind == "kunit" and not counted and not result.failed:
+        result.fail(f"no case ran in {test.name}")
+    read_log(log, result)
+    return result
+
+
+def run(kernel: str, test: Test) -> Result:
+    where = BUILD / "test" / kernel
+    where.mkdir(parents=True, exist_ok=True)
+    out, log = where / f"{test.name}.out", where / f"{test.name}.log"
+    command = test.command
+    if test.kind != "host":
+        vm = [str(SCRIPTS / "vm"), "-k", kernel, "-t", str(test.timeout)]
+        vm += ["-l", str(log), *test.vm, "--", str(SCRIPTS / "guest-test"), test.kind]
+        command = vm + test.command
+    log.unlink(missing_ok=True)
+    print(f"{kernel:6} {test.name:24} ", end="", flush=True)
+    start = time.monotonic()
+    with out.open("wb") as file:
+        process = subprocess.run(
+            command,
+            check=False,
+            cwd=test.cwd,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    seconds = int(time.monotonic() - start)
+    text = out.read_text(errors="replace").replace("\r", "")
+    result = judge(test, process.returncode, text, log)
+    print(f"{'FAIL' if result.failed else 'ok':5} {result} ({seconds} s)")
+    for line in result.lines:
+        print(f"       {line}")
+    if result.failed:
+        print(f"       all it said: {out.relative_to(TOP)}")
+    sys.stdout.flush()
+    return result
+
+
+def new_files() -> list[str]:
+    """The new files of the series."""
+    lines = (TOP / "series/series").read_text().splitlines()
+    return [line.strip() for line in lines if line[:1].isspace() and line.strip()]
+
+
+def find_guest_tests(kernel: str) -> list[Test]:
+    tests = []
+    modules = (BUILD / f"kernel-{kernel}").glob("mods/lib/modules/*/kernel/net/packet")
+    for directory in modules:
+        for module in sorted(directory.glob("*.ko")):
+            if re.search("kunit|test", module.stem):
+                tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
+    if (NET / "tpacket4").exists():
+        tests.append(Test("tpacket4", ["./tpacket4"]))
+        if kernel == "plain":
+            tests.append(Test("tpacket4-32", ["../net32/tpacket4"]))
+    tests.append(Test("psock_tpacket", ["./psock_tpacket"]))
+    tests.append(Test("psock_fanout", ["./psock_fanout"]))
+    tests.append(Test("psock_snd", ["./psock_snd.sh"]))
+    for name in new_files():
+        path = Path(name)
+        if path.match("selftests/net/*.sh") and os.access(NET / path.name, os.X_OK):
+            tests.append(Test(path.stem, [f"./{path.name}"]))
+    return tests
+
+
+def find_xl710_tests() -> list[Test]:
+    tests = sorted((TOP / "tools/testing/xl710/tests").glob("*.sh"))
+    if not tests:
+        return []
+    made = subprocess.run(
+        [SCRIPTS / "qemu.sh", "--print"],
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if made.returncode:
+        sys.exit("test.py: cannot build the QEMU that has an XL710")
+    qemu = ["--qemu", made.stdout.strip(), "--nic", "xl710"]
+    return [
+        Test(f"xl710-{path.stem}", [str(path)], cwd=path.parent, vm=qemu)
+        for path in tests
+    ]
+
+
+def build(kernels: list[str]) -> None:
+    """Make what the tests need; what is up to date takes no time."""
+    steps = [[kernel, str(SCRIPTS / "kernel"), kernel] for kernel in kernels]
+    if "plain" not in kernels:  # its headers
+        steps.insert(0, ["plain", str(SCRIPTS / "kernel"), "plain"])
+    steps.append(["selftests", str(SCRIPTS / "progs"), "selftests"])
+    for number, (name, *command) in enumerate(steps, 1):
+        title = f"[{number}/{len(steps)}] building: {name}"
+        env = dict(os.environ)
+        if name in kernels and not (BUILD / f"kernel-{name}/vmlinux").exists():
+            env["STEP_FILES"] = "1400"
+        log = BUILD / "log" / name
+        step = [str(SCRIPTS / "step"), title, str(log), *command]
+        if subprocess.run(step, check=False, env=env).returncode:
+            sys.exit(f"test.py: building {name} failed, see {log}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tests", default=os.getenv("TESTS") or "*")
+    parser.add_argument("--kernels", default=os.getenv("KERNELS") or "plain debug")
+    parser.add_argument("--list", action="store_true", help="say what would run")
+    args = parser.parse_args()
+    kernels = args.kernels.split()
+    if not args.list:
+        build(kernels)
+
+    total = Result()
+    plan = [(kernel, test) for kernel in kernels for test in find_guest_tests(kernel)]
+    plan += [("plain", test) for test in find_xl710_tests() if "plain" in kernels]
+    unit = ["python3", "-m", "unittest", "-q", "test_series"]
+    series = Test("series-tool", unit, "host", SCRIPTS / "tests")
+    plan.append(("host", series))
+    chosen = [
+        (kernel, test)
+        for kernel, test in plan
+        if any(fnmatch.fnmatch(test.name, glob) for glob in args.tests.split())
+    ]
+    if not chosen:
+        names = " ".join(sorted({test.name for _, test in plan}))
+        sys.exit(f"test.py: no test is called {args.tests}; there are: {names}")
+    for kernel, test in chosen:
+        if args.list:
+            print(kernel, test.name)
+        else:
+            total.add(run(kernel, test))
+    if not args.list:
+        print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
