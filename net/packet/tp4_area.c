@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TPACKET_V4 packet buffers: pinned, charged and mapped once at registration,
+ * shared by reference after that.
+ */
+
+#include <linux/cacheinfo.h>
+#include <linux/if_packet.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "tp4_area.h"
+
+#define TP4_FRAME_SIZE_MIN	2048
+#define TP4_HEADROOM_ALIGN	64
+
+static int tp4_area_pin(struct tp4_area *area, unsigned long addr)
+{
+	unsigned long done = 0;
+	int nr;
+
+	area->pages = kvcalloc(area->nr_pages, sizeof(*area->pages),
+			       GFP_KERNEL | __GFP_NOWARN);
+	if (!area->pages)
+		return -ENOMEM;
+
+	while (done < area->nr_pages) {
+		unsigned long left = area->nr_pages - done;
+
+		nr = pin_user_pages_fast(addr + (done << PAGE_SHIFT),
+					 min_t(unsigned long, left, INT_MAX),
+					 FOLL_WRITE | FOLL_LONGTERM,
+					 area->pages + done);
+		if (nr <= 0)
+			goto unpin;
+		done += nr;
+	}
+	return 0;
+
+unpin:
+	unpin_user_pages(area->pages, done);
+	kvfree(area->pages);
+	return nr ? : -EFAULT;
+}
+
+static void tp4_area_release(struct tp4_area *area)
+{
+	vunmap(area->addr);
+	unpin_user_pages_dirty_lock(area->pages, area->nr_pages, true);
+	kvfree(area->pages);
+	mm_unaccount_pinned_pages(&area->mmp);
+	kfree(area);
+}
+
+static void tp4_area_release_work(struct work_struct *work)
+{
+	tp4_area_release(container_of(work, struct tp4_area, work));
+}
+
+static int tp4_area_init(struct tp4_area *area,
+			 const struct tpacket_memreg_req *req)
+{
+	u64 end, nr_frames;
+
+	if (!req->len || req->addr > ULONG_MAX ||
+	    check_add_overflow(req->addr, req->len, &end) || end > ULONG_MAX)
+		return -EINVAL;
+	if (!PAGE_ALIGNED(req->addr) || !PAGE_ALIGNED(req->len))
+		return -EINVAL;
+	if (!is_power_of_2(req->frame_size) ||
+	    req->frame_size < TP4_FRAME_SIZE_MIN || req->frame_size > PAGE_SIZE)
+		return -EINVAL;
+	if (req->data_headroom > req->frame_size - TP4_HEADROOM_ALIGN)
+		return -EINVAL;
+
+	area->frame_size = req->frame_size;
+	area->frame_shift = ilog2(req->frame_size);
+	area->headroom = ALIGN(req->data_headroom, TP4_HEADROOM_ALIGN);
+	area->nr_pages = req->len >> PAGE_SHIFT;
+
+	/* A ring keeps frame numbers in 32 bits, with one to spare for none. */
+	nr_frames = req->len >> area->frame_shift;
+	if (nr_frames > INT_MAX)
+		return -EINVAL;
+	area->nr_frames = nr_frames;
+	refcount_set(&area->users, 1);
+	INIT_WORK(&area->work, tp4_area_release_work);
+	return 0;
+}
+
+/**
+ * tp4_area_register() - pin, charge and map the area a program asks for
+ * @optval:	a struct tpacket_memreg_req
+ * @optlen:	bytes at @optval
+ *
+ * The pages are charged to RLIMIT_MEMLOCK of the current user unless the task
+ * has CAP_IPC_LOCK.
+ *
+ * Context: Process context of the task whose memory it is, may sleep.
+ * Return: the area with one reference, which tp4_area_put() drops, or an
+ * ERR_PTR: -EINVAL for a malformed request, -EFAULT where the range is not
+ * mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, -EOPNOTSUPP on a
+ * machine whose data cache could show the program and the kernel two contents.
+ */
+struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
+{
+	struct tpacket_memreg_req req;
+	struct tp4_area *area;
+	int err;
+
+	if (optlen < sizeof(req))
+		return ERR_PTR(-EINVAL);
+	if (copy_from_sockptr(&req, optval, sizeof(req)))
+		return ERR_PTR(-EFAULT);
+	if (cpu_dcache_is_aliasing())
+		return ERR_PTR(-EOPNOTSUPP);
+
+	area = kzalloc(sizeof(*area), GFP_KERNEL);
+	if (!area)
+		return ERR_PTR(-ENOMEM);
+
+	err = tp4_area_init(area, &req);
+	if (err)
+		goto free_area;
+	err = mm_account_pinned_pages(&area->mmp, req.len);
+	if (err)
+		goto free_area;
+	err = tp4_area_pin(area, req.addr);
+	if (err)
+		goto unaccount;
+
+	err = -ENOMEM;
+	area->addr = vmap(area->pages, area->nr_pages, VM_MAP, PAGE_KERNEL);
+	if (!area->addr)
+		goto unpin;
+	return area;
+
+unpin:
+	unpin_user_pages(area->pages, area->nr_pages);
+	kvfree(area->pages);
+unaccount:
+	mm_unaccount_pinned_pages(&area->mmp);
+free_area:
+	kfree(area);
+	return ERR_PTR(err);
+}
+EXPORT_SYMBOL_GPL(tp4_area_register);
+
+/**
+ * tp4_area_put() - drop a reference to an area
+ * @area:	the area, or NULL
+ *
+ * The last one unpins the pages and gives back their charge. A page that an
+ * skb still refers to lives on by the skb's own reference.
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4_area_put(struct tp4_area *area)
+{
+	if (area && refcount_dec_and_test(&area->users))
+		tp4_area_release(area);
+}
+EXPORT_SYMBOL_GPL(tp4_area_put);
+
+/**
+ * tp4_area_put_atomic() - drop a reference to an area where nothing may sleep
+ * @area:	the area, or NULL
+ *
+ * Context: Any but hard interrupt; the release is left to a workqueue.
+ */
+void tp4_area_put_atomic(struct tp4_area *area)
+{
+	if (area && refcount_dec_and_test(&area->users))
+		schedule_work(&area->work);
+}
+EXPORT_SYMBOL_GPL(tp4_area_put_atomic);

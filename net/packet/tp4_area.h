@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_AREA_H__
+#define __PACKET_TP4_AREA_H__
+
+#include <linux/refcount.h>
+#include <linux/skbuff.h>
+#include <linux/sockptr.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+/**
+ * struct tp4_area - a packet buffer registered by PACKET_MEMREG
+ * @addr:	kernel mapping of the whole area
+ * @pages:	the pinned pages, @nr_pages of them
+ * @nr_pages:	length of the area in pages
+ * @nr_frames:	length of the area in frames
+ * @frame_size:	bytes in a frame, a power of two, at most PAGE_SIZE
+ * @frame_shift: log2 of @frame_size
+ * @headroom:	bytes the program wants before received data, a multiple of 64
+ * @users:	the socket that registered it, and every ring that names it
+ * @mmp:	what the pages are charged to
+ * @work:	releases the area where the last user cannot sleep
+ *
+ * Nothing but @users changes after registration. The content of the pages is
+ * the program's, and it may change at any time.
+ */
+struct tp4_area {
+	void			*addr;
+	struct page		**pages;
+	unsigned long		nr_pages;
+	u32			nr_frames;
+	u32			frame_size;
+	u32			headroom;
+	u8			frame_shift;
+	refcount_t		users;
+	struct mmpin		mmp;
+	struct work_struct	work;
+};
+
+/**
+ * tp4_area_frame() - kernel address of a frame
+ * @area:	the area
+ * @frame:	frame number, below @area->nr_frames
+ *
+ * Return: the address of the frame's first byte.
+ */
+static inline void *tp4_area_frame(const struct tp4_area *area, u32 frame)
+{
+	return area->addr + ((unsigned long)frame << area->frame_shift);
+}
+
+/**
+ * tp4_area_page() - page that a frame lies in
+ * @area:	the area
+ * @frame:	frame number, below @area->nr_frames
+ * @offset:	bytes from the frame's start, below the frame size; replaced
+ *		by the offset in the page
+ *
+ * Return: the page; no frame crosses a page.
+ */
+static inline struct page *tp4_area_page(const struct tp4_area *area,
+					 u32 frame, u32 *offset)
+{
+	u64 pos = ((u64)frame << area->frame_shift) + *offset;
+
+	*offset = offset_in_page(pos);
+	return area->pages[pos >> PAGE_SHIFT];
+}
+
+struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen);
+void tp4_area_put(struct tp4_area *area);
+void tp4_area_put_atomic(struct tp4_area *area);
+
+#endif

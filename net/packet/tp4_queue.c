@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The descriptors of one TPACKET_V4 ring: taken once, checked, returned once. */
+
+#include <linux/export.h>
+
+#include "tp4_queue.h"
+
+/* Give the program back a posted descriptor that names no frame. It goes to
+ * the oldest slot, and the good ones taken before it move up by one.
+ */
+static void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
+{
+	struct tpacket4_desc desc = { .idx = idx, .error = EINVAL };
+	unsigned long out = atomic_long_read(&q->out);
+	unsigned long pos;
+
+	for (pos = q->in++; pos != out; pos--)
+		q->held[pos & q->mask] = q->held[(pos - 1) & q->mask];
+	atomic_long_set(&q->out, out + 1);
+	tp4q_publish(q, out, &desc);
+	atomic_long_inc(&q->invalid);
+}
+
+/**
+ * tp4q_rx_take() - take posted frames
+ * @q:	an Rx queue
+ * @nr:	frames that the caller wants to find between @q->out and @q->in
+ *
+ * Takes what else is posted on the same cache line, so that the line is read
+ * once and not once a packet.
+ *
+ * Context: Under the queue's Rx lock.
+ */
+void tp4q_rx_take(struct tp4_queue *q, u32 nr)
+{
+	struct tpacket4_desc desc;
+
+	while (q->in - atomic_long_read(&q->out) < nr ||
+	       q->in % TP4_DESCS_PER_LINE) {
+		if (!tp4q_take_one(q, q->in, &desc))
+			break;
+		if (unlikely(desc.idx >= q->area->nr_frames))
+			tp4q_rx_refuse(q, desc.idx);
+		else
+			q->held[q->in++ & q->mask] = desc.idx;
+	}
+}
+EXPORT_SYMBOL_GPL(tp4q_rx_take);
+
+/**
+ * tp4q_tx_peek() - copy the descriptors of the next posted packet
+ * @q:		a Tx queue
+ * @descs:	where to
+ * @max:	room at @descs
+ *
+ * Context: Under the queue's Tx lock.
+ * Return: how many the packet has; 0 where no packet is posted to its end;
+ * @max with TP4_PKT_CONT in the last one where it is longer than that.
+ */
+u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
+		 u32 max)
+{
+	u32 nr = 0;
+
+	do {
+		if (!tp4q_take_one(q, q->in + nr, &descs[nr]))
+			return 0;
+	} while ((descs[nr++].flags & TP4_PKT_CONT) && nr < max);
+
+	return nr;
+}
+EXPORT_SYMBOL_GPL(tp4q_tx_peek);
+
+static bool tp4q_desc_valid(const struct tp4_queue *q,
+			    const struct tpacket4_desc *desc)
+{
+	u32 frame_size = q->area->frame_size;
+
+	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
+	       desc->idx < q->area->nr_frames &&
+	       desc->offset < frame_size &&
+	       desc->len && desc->len <= frame_size - desc->offset;
+}
+
+/**
+ * tp4q_tx_check() - check the descriptors of a packet
+ * @q:		the Tx queue that they were copied from
+ * @descs:	the copies; the error of each is set
+ * @nr:		how many, at least one
+ *
+ * Context: Any.
+ * Return: the bytes of the packet, or -EINVAL where a descriptor is bad.
+ */
+int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
+		  u32 nr)
+{
+	int len = 0, err = 0;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		descs[i].error = 0;
+		if (unlikely(!tp4q_desc_valid(q, &descs[i]))) {
+			descs[i].error = EINVAL;
+			err = -EINVAL;
+			continue;
+		}
+		len += descs[i].len;
+	}
+	return err ? : len;
+}
+EXPORT_SYMBOL_GPL(tp4q_tx_check);
+
+/**
+ * tp4q_rx_room() - tell whether frames are posted
+ * @q:		an Rx queue
+ * @pow_off:	0 to ask for one frame, n to ask for the ring's 2^n-th part
+ *
+ * Context: Any in which the queue cannot go away; a hint without its lock.
+ * Return: whether they are.
+ */
+bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
+{
+	unsigned long pos = atomic_long_read(&q->out);
+	struct tpacket4_desc desc;
+
+	if (pow_off)
+		pos += (q->mask + 1) >> pow_off;
+	return tp4q_load(q, pos, &desc);
+}
+EXPORT_SYMBOL_GPL(tp4q_rx_room);
+
+/**
+ * tp4q_program_owns_last() - tell whose the slot is that was returned last
+ * @q:	the queue
+ *
+ * On Rx, it is the program's until the program has read and posted all that
+ * was received. On Tx, it is the kernel's where every slot is posted.
+ *
+ * Context: Any in which the queue cannot go away.
+ * Return: true if it is the program's. The slot before the first one counts
+ * as returned.
+ */
+bool tp4q_program_owns_last(const struct tp4_queue *q)
+{
+	unsigned long pos = atomic_long_read(&q->out) - 1;
+	struct tpacket4_desc desc;
+
+	return !tp4q_load(q, pos, &desc);
+}
+EXPORT_SYMBOL_GPL(tp4q_program_owns_last);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_QUEUE_H__
+#define __PACKET_TP4_QUEUE_H__
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/if_packet.h>
+#include <linux/types.h>
+
+#include "tp4_area.h"
+
+struct tp4_tx;
+
+/* The kernel holds no descriptor of this slot. No area has as many frames. */
+#define TP4_NOT_HELD	U32_MAX
+
+#define TP4_DESCS_PER_LINE	(SMP_CACHE_BYTES > 16 ? SMP_CACHE_BYTES / 16 : 1)
+
+/**
+ * struct tp4_queue - the kernel's side of one ring
+ * @ring:	the descriptors, shared with the program and never trusted
+ * @area:	the frames that they name
+ * @held:	by slot, the frame of a descriptor that the kernel has taken and
+ *		not returned yet, else TP4_NOT_HELD
+ * @tx:		what only Tx needs, see tp4_tx.c
+ * @mask:	slots of the ring, less one
+ * @offset:	bytes from the start of a frame to received data
+ * @room:	bytes of received data that a frame takes
+ * @in:		descriptors taken so far: the next one to read
+ * @out:	descriptors returned so far, or promised: the next one to write
+ * @ring_full:	packets dropped since the whole ring is with the program (Rx),
+ *		kicks that a full device stopped (Tx)
+ * @no_desc:	packets dropped for want of posted frames (Rx), kicks that found
+ *		nothing posted (Tx)
+ * @invalid:	descriptors refused
+ *
+ * Up to and with @room nothing changes while the ring is in use. Readers of
+ * the ring take turns: @in belongs to sk_receive_queue.lock on Rx and to
+ * pg_vec_lock on Tx. On Rx @out moves under the same lock as @in, on Tx it is
+ * claimed by whoever returns a descriptor, in any context. A slot of @held is
+ * the taker's from @in on, and the returner's once that slot of @out is his.
+ *
+ * Slots come back in the order of the ring whatever the order of the frames:
+ * the oldest slot that is out names the frame that is ready.
+ */
+struct tp4_queue {
+	struct tpacket4_desc	*ring;
+	struct tp4_area		*area;
+	u32			*held;
+	struct tp4_tx		*tx;
+	u32			mask;
+	u32			offset;
+	u32			room;
+
+	unsigned long		in ____cacheline_aligned_in_smp;
+	atomic_long_t		out;
+	atomic_long_t		ring_full;
+	atomic_long_t		no_desc;
+	atomic_long_t		invalid;
+};
+
+/* The half of a descriptor that has its flags moves in one piece where the
+ * machine can do that, so that a reader sees it whole.
+ */
+static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
+			     struct tpacket4_desc *to)
+{
+	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
+
+#ifdef CONFIG_64BIT
+	u64 tail = smp_load_acquire((const u64 *)&from->len);
+
+	memcpy(&to->len, &tail, sizeof(tail));
+	if (!(to->flags & TP4_DESC_KERNEL))
+		return false;
+#else
+	to->flags = smp_load_acquire(&from->flags);
+	if (!(to->flags & TP4_DESC_KERNEL))
+		return false;
+	to->len = READ_ONCE(from->len);
+	to->offset = READ_ONCE(from->offset);
+	to->error = READ_ONCE(from->error);
+#endif
+	to->idx = READ_ONCE(from->idx);
+	return true;
+}
+
+static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
+			      const struct tpacket4_desc *from)
+{
+	struct tpacket4_desc *to = &q->ring[pos & q->mask];
+
+	WRITE_ONCE(to->idx, from->idx);
+#ifdef CONFIG_64BIT
+	{
+		u64 tail;
+
+		memcpy(&tail, &from->len, sizeof(tail));
+		smp_store_release((u64 *)&to->len, tail);
+	}
+#else
+	WRITE_ONCE(to->len, from->len);
+	WRITE_ONCE(to->offset, from->offset);
+	WRITE_ONCE(to->error, from->error);
+	smp_store_release(&to->flags, from->flags);
+#endif
+}
+
+/* A descriptor stays marked as the kernel's until it is returned, so the mark
+ * alone would let the kernel take it twice.
+ */
+static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
+{
+	/* Pairs with the release in tp4q_publish(). */
+	return smp_load_acquire(&q->held[pos & q->mask]) != TP4_NOT_HELD;
+}
+
+static inline bool tp4q_take_one(const struct tp4_queue *q, unsigned long pos,
+				 struct tpacket4_desc *desc)
+{
+	return !tp4q_is_held(q, pos) && tp4q_load(q, pos, desc);
+}
+
+/**
+ * tp4q_publish() - hand a descriptor to the program
+ * @q:		the queue
+ * @pos:	position that the caller has claimed from @q->out
+ * @desc:	what to write; @desc->flags without TP4_DESC_KERNEL
+ *
+ * Positions of one packet or batch are published last to first, so that a
+ * program that finds the first one ready finds them all.
+ *
+ * Context: Any.
+ */
+static inline void tp4q_publish(struct tp4_queue *q, unsigned long pos,
+				const struct tpacket4_desc *desc)
+{
+	tp4q_store(q, pos, desc);
+	/* Pairs with the acquire in tp4q_is_held(). */
+	smp_store_release(&q->held[pos & q->mask], TP4_NOT_HELD);
+}
+
+/**
+ * tp4q_return() - hand a batch of descriptors to the program
+ * @q:		a Tx queue
+ * @descs:	what to write, in the order of the ring
+ * @nr:		how many, no more than were taken and not returned
+ *
+ * Context: Any.
+ */
+static inline void tp4q_return(struct tp4_queue *q,
+			       const struct tpacket4_desc *descs, u32 nr)
+{
+	unsigned long pos = atomic_long_fetch_add(nr, &q->out);
+
+	while (nr--)
+		tp4q_publish(q, pos + nr, &descs[nr]);
+}
+
+void tp4q_rx_take(struct tp4_queue *q, u32 nr);
+
+/**
+ * tp4q_rx_reserve() - claim posted frames for a packet
+ * @q:		an Rx queue
+ * @nr:		frames that the packet needs
+ * @pos:	set to the position of the first; frame i of the packet is
+ *		@q->held at @pos + i
+ *
+ * Context: Under the queue's Rx lock.
+ * Return: whether so many are posted; if not, none is claimed.
+ */
+static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
+				   unsigned long *pos)
+{
+	unsigned long out = atomic_long_read(&q->out);
+
+	if (q->in - out < nr) {
+		tp4q_rx_take(q, nr);
+		/* A refused descriptor has been returned, and moved this on. */
+		out = atomic_long_read(&q->out);
+		if (q->in - out < nr)
+			return false;
+	}
+	*pos = out;
+	atomic_long_set(&q->out, out + nr);
+	return true;
+}
+
+/**
+ * tp4q_tx_take() - take the descriptors of a packet
+ * @q:		a Tx queue
+ * @nr:		how many, as tp4q_tx_peek() found them
+ *
+ * Context: Under the queue's Tx lock.
+ */
+static inline void tp4q_tx_take(struct tp4_queue *q, u32 nr)
+{
+	while (nr--)
+		q->held[q->in++ & q->mask] = 0;
+}
+
+/**
+ * tp4q_tx_untake() - leave the packets taken last to the next kick
+ * @q:		a Tx queue
+ * @nr:		descriptors of those packets
+ *
+ * The descriptors are still marked as the kernel's. None of the packets may
+ * be on its way.
+ *
+ * Context: Under the queue's Tx lock.
+ */
+static inline void tp4q_tx_untake(struct tp4_queue *q, u32 nr)
+{
+	while (nr--)
+		smp_store_release(&q->held[--q->in & q->mask], TP4_NOT_HELD);
+}
+
+u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
+		 u32 max);
+int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
+		  u32 nr);
+bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off);
+bool tp4q_program_owns_last(const struct tp4_queue *q);
+
+#endif

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit tests of the kernel's side of a TPACKET_V4 ring. The test plays the
+ * program: it owns and writes the descriptors that the queue must not trust.
+ */
+
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "tp4_queue.h"
+
+#define SLOTS		16
+#define FRAMES		64
+#define FRAME_SIZE	2048
+
+struct tp4_test {
+	struct tp4_queue	q;
+	struct tp4_area		area;
+	struct tpacket4_desc	ring[SLOTS] __aligned(64);
+	u32			held[SLOTS];
+	unsigned long		posted;	/* the program's indices */
+	unsigned long		reaped;
+};
+
+static int tp4_test_init(struct kunit *test)
+{
+	struct tp4_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->area.nr_frames = FRAMES;
+	t->area.frame_size = FRAME_SIZE;
+	t->area.frame_shift = ilog2(FRAME_SIZE);
+	memset32(t->held, TP4_NOT_HELD, SLOTS);
+	t->q.ring = t->ring;
+	t->q.area = &t->area;
+	t->q.held = t->held;
+	t->q.mask = SLOTS - 1;
+	t->q.room = FRAME_SIZE;
+	test->priv = t;
+	return 0;
+}
+
+static void post(struct tp4_test *t, u64 idx, u32 len, u16 offset, u8 flags)
+{
+	t->ring[t->posted++ % SLOTS] = (struct tpacket4_desc) {
+		.idx = idx,
+		.len = len,
+		.offset = offset,
+		.error = 0xaa,
+		.flags = TP4_DESC_KERNEL | flags,
+	};
+}
+
+/* The next descriptor that came back, or NULL. */
+static struct tpacket4_desc *reap(struct tp4_test *t)
+{
+	struct tpacket4_desc *desc = &t->ring[t->reaped % SLOTS];
+
+	if (t->reaped == t->posted || desc->flags & TP4_DESC_KERNEL)
+		return NULL;
+	t->reaped++;
+	return desc;
+}
+
+static void publish(struct tp4_test *t, unsigned long pos, u32 nr)
+{
+	while (nr--) {
+		struct tpacket4_desc desc = {
+			.idx = t->held[(pos + nr) % SLOTS],
+			.len = 100,
+		};
+
+		tp4q_publish(&t->q, pos + nr, &desc);
+	}
+}
+
+static void rx_takes_what_is_posted(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+	u32 lap, nr, i;
+
+	/* Every fill level, from every place of the ring */
+	for (lap = 0; lap < 3 * SLOTS; lap++) {
+		for (nr = 1; nr <= SLOTS; nr++) {
+			KUNIT_EXPECT_FALSE(test,
+					   tp4q_rx_reserve(&t->q, 1, &pos));
+			for (i = 0; i < nr; i++)
+				post(t, i, 0, 0, 0);
+			KUNIT_EXPECT_FALSE(test, tp4q_rx_reserve(&t->q, nr + 1,
+								 &pos));
+			KUNIT_ASSERT_TRUE(test,
+					  tp4q_rx_reserve(&t->q, nr, &pos));
+			KUNIT_EXPECT_EQ(test, pos, t->posted - nr);
+			KUNIT_EXPECT_NULL(test, reap(t));
+			publish(t, pos, nr);
+			for (i = 0; i < nr; i++) {
+				struct tpacket4_desc *desc = reap(t);
+
+				KUNIT_ASSERT_NOT_NULL(test, desc);
+				KUNIT_EXPECT_EQ(test, desc->idx, i);
+				KUNIT_EXPECT_EQ(test, desc->flags, 0);
+			}
+		}
+		/* Begin the next lap one slot further on. */
+		post(t, 0, 0, 0, 0);
+		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+		publish(t, pos, 1);
+		KUNIT_EXPECT_NOT_NULL(test, reap(t));
+	}
+}
+
+/* A slot that is being filled is marked as the kernel's, as a posted one is. */
+static void rx_takes_no_slot_twice(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long first, pos;
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		post(t, i, 0, 0, 0);
+	KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &first));
+	KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, SLOTS - 1, &pos));
+	publish(t, pos, SLOTS - 1);
+
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+	KUNIT_EXPECT_NULL(test, reap(t));
+	publish(t, first, 1);
+	for (i = 0; i < SLOTS; i++)
+		KUNIT_EXPECT_NOT_NULL(test, reap(t));
+}
+
+static void rx_refuses_bad_frames(struct kunit *test)
+{
+	static const u64 bad[] = { FRAMES, U32_MAX, 1ULL << 32, U64_MAX };
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	unsigned long pos;
+	u32 at, i, k;
+
+	for (k = 0; k < ARRAY_SIZE(bad); k++) {
+		for (at = 0; at < 8; at++) {
+			for (i = 0; i < 8; i++)
+				post(t, i == at ? bad[k] : i, 0, 0, 0);
+			KUNIT_EXPECT_FALSE(test,
+					   tp4q_rx_reserve(&t->q, 8, &pos));
+			KUNIT_ASSERT_TRUE(test,
+					  tp4q_rx_reserve(&t->q, 7, &pos));
+			publish(t, pos, 7);
+
+			desc = reap(t);
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->idx, bad[k]);
+			KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
+			KUNIT_EXPECT_EQ(test, desc->len, 0);
+			for (i = 0; i < 8; i++) {
+				if (i == at)
+					continue;
+				desc = reap(t);
+				KUNIT_ASSERT_NOT_NULL(test, desc);
+				KUNIT_EXPECT_EQ(test, desc->idx, i);
+				KUNIT_EXPECT_EQ(test, desc->error, 0);
+			}
+		}
+	}
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->q.invalid),
+			ARRAY_SIZE(bad) * 8);
+}
+
+static void rx_survives_only_bad_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		post(t, FRAMES + i, 0, 0, 0);
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+	for (i = 0; i < SLOTS; i++) {
+		struct tpacket4_desc *desc = reap(t);
+
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, FRAMES + i);
+		KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
+	}
+}
+
+static void tx_peeks_whole_packets(struct kunit *test)
+{
+	struct tpacket4_desc descs[4], back[SLOTS] = {};
+	struct tp4_test *t = test->priv;
+	u32 start, nr, i;
+
+	for (start = 0; start < SLOTS; start++) {
+		for (nr = 1; nr <= ARRAY_SIZE(descs); nr++) {
+			for (i = 0; i < nr; i++) {
+				u8 cont = i < nr - 1 ? TP4_PKT_CONT : 0;
+
+				KUNIT_EXPECT_EQ(test, 0,
+						tp4q_tx_peek(&t->q, descs,
+							     ARRAY_SIZE(descs)));
+				post(t, i, 60 + i, 0, cont);
+			}
+			KUNIT_EXPECT_EQ(test, nr,
+					tp4q_tx_peek(&t->q, descs,
+						     ARRAY_SIZE(descs)));
+			for (i = 0; i < nr; i++)
+				KUNIT_EXPECT_EQ(test, descs[i].len, 60 + i);
+			tp4q_tx_take(&t->q, nr);
+			tp4q_return(&t->q, back, nr);
+			for (i = 0; i < nr; i++)
+				KUNIT_EXPECT_NOT_NULL(test, reap(t));
+			KUNIT_EXPECT_NULL(test, reap(t));
+		}
+	}
+}
+
+static void tx_tells_a_chain_that_is_too_long(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc descs[4];
+	u32 i;
+
+	for (i = 0; i < 5; i++)
+		post(t, i, 60, 0, TP4_PKT_CONT);
+	KUNIT_EXPECT_EQ(test, 4, tp4q_tx_peek(&t->q, descs, 4));
+	KUNIT_EXPECT_TRUE(test, descs[3].flags & TP4_PKT_CONT);
+}
+
+static void tx_takes_no_slot_twice(struct kunit *test)
+{
+	struct tpacket4_desc desc, back = {};
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		post(t, i, 60, 0, 0);
+	for (i = 0; i < SLOTS; i++) {
+		KUNIT_EXPECT_EQ(test, 1, tp4q_tx_peek(&t->q, &desc, 1));
+		tp4q_tx_take(&t->q, 1);
+	}
+	KUNIT_EXPECT_EQ(test, 0, tp4q_tx_peek(&t->q, &desc, 1));
+	tp4q_return(&t->q, &back, 1);
+	KUNIT_EXPECT_EQ(test, 0, tp4q_tx_peek(&t->q, &desc, 1));
+	KUNIT_EXPECT_NOT_NULL(test, reap(t));
+	post(t, 0, 60, 0, 0);
+	KUNIT_EXPECT_EQ(test, 1, tp4q_tx_peek(&t->q, &desc, 1));
+}
+
+static void tx_checks_every_field(struct kunit *test)
+{
+	static const struct {
+		struct tpacket4_desc desc;
+		int ret;
+	} cases[] = {
+		{ { 0, 60, 0 }, 60 },
+		{ { FRAMES - 1, FRAME_SIZE, 0 }, FRAME_SIZE },
+		{ { 0, 1, FRAME_SIZE - 1 }, 1 },
+		{ { 0, FRAME_SIZE - 64, 64 }, FRAME_SIZE - 64 },
+		{ { FRAMES, 60, 0 }, -EINVAL },
+		{ { 1ULL << 32, 60, 0 }, -EINVAL },
+		{ { U64_MAX, 60, 0 }, -EINVAL },
+		{ { 0, 0, 0 }, -EINVAL },
+		{ { 0, FRAME_SIZE + 1, 0 }, -EINVAL },
+		{ { 0, FRAME_SIZE, 1 }, -EINVAL },
+		{ { 0, U32_MAX, 1 }, -EINVAL },
+		{ { 0, U32_MAX, U16_MAX }, -EINVAL },
+		{ { 0, 1, FRAME_SIZE }, -EINVAL },
+		{ { 0, 1, U16_MAX }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x02 }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x04 }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x08 }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x10 }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x20 }, -EINVAL },
+		{ { 0, 60, 0, 0, 0x40 }, -EINVAL },
+	};
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct tpacket4_desc desc = cases[i].desc;
+
+		desc.error = 0xaa;
+		desc.flags |= TP4_DESC_KERNEL;
+		KUNIT_EXPECT_EQ_MSG(test, cases[i].ret,
+				    tp4q_tx_check(&t->q, &desc, 1),
+				    "case %u", i);
+		KUNIT_EXPECT_EQ(test, desc.error,
+				cases[i].ret < 0 ? EINVAL : 0);
+	}
+}
+
+static void tx_marks_the_bad_one_of_a_chain(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 at, i;
+
+	for (at = 0; at < 4; at++) {
+		struct tpacket4_desc descs[4];
+
+		for (i = 0; i < 4; i++)
+			descs[i] = (struct tpacket4_desc) {
+				.idx = i == at ? FRAMES : i,
+				.len = 60,
+				.flags = TP4_DESC_KERNEL | TP4_PKT_CONT,
+			};
+		KUNIT_EXPECT_EQ(test, -EINVAL, tp4q_tx_check(&t->q, descs, 4));
+		for (i = 0; i < 4; i++)
+			KUNIT_EXPECT_EQ(test, descs[i].error,
+					i == at ? EINVAL : 0);
+		descs[at].idx = at;
+		KUNIT_EXPECT_EQ(test, 240, tp4q_tx_check(&t->q, descs, 4));
+	}
+}
+
+static void poll_sees_the_last_slot(struct kunit *test)
+{
+	struct tpacket4_desc desc, back = {};
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	KUNIT_EXPECT_TRUE(test, tp4q_program_owns_last(&t->q));
+	for (i = 0; i < SLOTS - 1; i++)
+		post(t, i, 60, 0, 0);
+	KUNIT_EXPECT_TRUE(test, tp4q_program_owns_last(&t->q));
+	post(t, i, 60, 0, 0);
+	KUNIT_EXPECT_FALSE(test, tp4q_program_owns_last(&t->q));
+
+	KUNIT_EXPECT_EQ(test, 1, tp4q_tx_peek(&t->q, &desc, 1));
+	tp4q_tx_take(&t->q, 1);
+	KUNIT_EXPECT_FALSE(test, tp4q_program_owns_last(&t->q));
+	tp4q_return(&t->q, &back, 1);
+	KUNIT_EXPECT_TRUE(test, tp4q_program_owns_last(&t->q));
+}
+
+static void room_counts_posted_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_room(&t->q, 0));
+	post(t, 0, 0, 0, 0);
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_room(&t->q, 0));
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_room(&t->q, 2));
+	for (i = 1; i <= SLOTS / 4; i++)
+		post(t, i, 0, 0, 0);
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_room(&t->q, 2));
+}
+
+/* A program that posts good and bad frames as it likes, and a kernel that
+ * returns batches as it likes: each frame comes back exactly once.
+ */
+static void frames_are_neither_lost_nor_doubled(struct kunit *test)
+{
+	u32 out[FRAMES] = {}, free[FRAMES], nr_free = FRAMES, i, bad = 0;
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	struct rnd_state rnd;
+	unsigned long pos;
+
+	prandom_seed_state(&rnd, 4);
+	for (i = 0; i < FRAMES; i++)
+		free[i] = i;
+
+	for (i = 0; i < 100000; i++) {
+		u32 dice = prandom_u32_state(&rnd), nr = 1 + (dice >> 8) % 5;
+
+		switch (dice % 4) {
+		case 0:
+			if (t->posted - t->reaped == SLOTS)
+				break;
+			if (dice % 13 == 0) {
+				post(t, FRAMES + dice, 0, 0, 0);
+				bad++;
+				break;
+			}
+			post(t, free[--nr_free], 0, 0, 0);
+			out[free[nr_free]]++;
+			break;
+		case 1:
+			if (tp4q_rx_reserve(&t->q, nr, &pos))
+				publish(t, pos, nr);
+			break;
+		default:
+			desc = reap(t);
+			if (!desc)
+				break;
+			if (desc->error) {
+				bad--;
+				break;
+			}
+			KUNIT_ASSERT_LT(test, desc->idx, FRAMES);
+			KUNIT_ASSERT_EQ(test, out[desc->idx], 1);
+			out[desc->idx]--;
+			free[nr_free++] = desc->idx;
+		}
+	}
+	while (tp4q_rx_reserve(&t->q, 1, &pos))
+		publish(t, pos, 1);
+	while ((desc = reap(t))) {
+		if (desc->error)
+			bad--;
+		else
+			nr_free++;
+	}
+	KUNIT_EXPECT_EQ(test, nr_free, FRAMES);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+}
+
+static struct kunit_case tp4_queue_cases[] = {
+	KUNIT_CASE(rx_takes_what_is_posted),
+	KUNIT_CASE(rx_takes_no_slot_twice),
+	KUNIT_CASE(rx_refuses_bad_frames),
+	KUNIT_CASE(rx_survives_only_bad_frames),
+	KUNIT_CASE(tx_peeks_whole_packets),
+	KUNIT_CASE(tx_tells_a_chain_that_is_too_long),
+	KUNIT_CASE(tx_takes_no_slot_twice),
+	KUNIT_CASE(tx_checks_every_field),
+	KUNIT_CASE(tx_marks_the_bad_one_of_a_chain),
+	KUNIT_CASE(poll_sees_the_last_slot),
+	KUNIT_CASE(room_counts_posted_frames),
+	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
+	{}
+};
+
+static struct kunit_suite tp4_queue_suite = {
+	.name = "tp4_queue",
+	.init = tp4_test_init,
+	.test_cases = tp4_queue_cases,
+};
+
+kunit_test_suite(tp4_queue_suite);
+
+MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 rings");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The life of a socket's TPACKET_V4 rings, and what poll() and
+ * PACKET_STATISTICS tell of them.
+ *
+ * A ring is a packet_ring_buffer of one block, so that packet_set_ring() and
+ * packet_mmap() allocate, exchange, map and free it as they do for V1 to V3,
+ * under the same locks. Beside it stands a tp4_queue with all that the kernel
+ * must not keep where the program can write.
+ */
+
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "tp4_area.h"
+#include "tp4_queue.h"
+#include "tp4_ring.h"
+#include "tp4_sock.h"
+
+#define TP4_DESC_NR_MIN		(PAGE_SIZE / sizeof(struct tpacket4_desc))
+#define TP4_DESC_NR_MAX		(1U << 20)
+
+/* Bytes that a frame must at least have behind the headroom */
+#define TP4_ROOM_MIN		64
+
+static struct tp4_queue *tp4_queue_alloc(struct tp4_area *area, u32 desc_nr,
+					 u32 offset)
+{
+	struct tp4_queue *q;
+
+	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	if (!q)
+		return NULL;
+
+	q->held = kvmalloc_array(desc_nr, sizeof(*q->held),
+				 GFP_KERNEL | __GFP_NOWARN);
+	if (!q->held) {
+		kfree(q);
+		return NULL;
+	}
+	memset32(q->held, TP4_NOT_HELD, desc_nr);
+	q->area = area;
+	q->mask = desc_nr - 1;
+	q->offset = offset;
+	q->room = area->frame_size - offset;
+	return q;
+}
+
+static void tp4_queue_free(struct tp4_queue *q,
+			   void (*area_put)(struct tp4_area *area))
+{
+	if (!q)
+		return;
+
+	area_put(q->area);
+	kvfree(q->held);
+	kvfree(q->tx);
+	kfree(q);
+}
+
+/**
+ * tp4_ring_request() - check a request and prepare the queue it asks for
+ * @sk:		the packet socket, of version V4
+ * @optval:	a struct tpacket_req4
+ * @optlen:	bytes at @optval
+ * @tx:		whether it is for the Tx ring
+ * @req_u:	set to what packet_set_ring() is to do
+ *
+ * Context: Process context, under the socket lock. tp4_ring_settle() must
+ * follow, whatever becomes of it.
+ * Return: 0, -EINVAL for a malformed request, -EFAULT, -ENOMEM, or what
+ * tp4_area_get_by_fd() returns.
+ */
+int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		     bool tx, union tpacket_req_u *req_u)
+{
+	struct packet_sock *po = pkt_sk(sk);
+	struct tpacket_req4 req4;
+	struct tp4_area *area;
+	struct tp4_queue *q;
+	u64 offset;
+
+	memset(req_u, 0, sizeof(*req_u));
+	if (optlen < sizeof(req4))
+		return -EINVAL;
+	if (copy_from_sockptr(&req4, optval, sizeof(req4)))
+		return -EFAULT;
+	if (!req4.desc_nr)
+		return 0;
+	if (!is_power_of_2(req4.desc_nr) || req4.desc_nr < TP4_DESC_NR_MIN ||
+	    req4.desc_nr > TP4_DESC_NR_MAX || po->vnet_hdr_sz)
+		return -EINVAL;
+
+	area = tp4_area_get_by_fd(req4.mr_fd);
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	offset = (u64)area->headroom + po->tp_reserve;
+	if (offset > area->frame_size - TP4_ROOM_MIN) {
+		tp4_area_put(area);
+		return -EINVAL;
+	}
+
+	q = tp4_queue_alloc(area, req4.desc_nr, offset);
+	if (!q) {
+		tp4_area_put(area);
+		return -ENOMEM;
+	}
+	po->tp4_spare[tx] = q;
+
+	po->tp_hdrlen = 0;
+	req_u->req.tp_block_size = req4.desc_nr * sizeof(struct tpacket4_desc);
+	req_u->req.tp_block_nr = 1;
+	req_u->req.tp_frame_size = sizeof(struct tpacket4_desc);
+	req_u->req.tp_frame_nr = req4.desc_nr;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(tp4_ring_request);
+
+/**
+ * tp4_ring_swap() - put the prepared queue in place of the present one
+ * @po:		the packet socket
+ * @tx:		which ring
+ * @ring:	memory of the new ring, or NULL where it is removed
+ *
+ * Context: In packet_set_ring(), the socket taken off the network, under
+ * pg_vec_lock and the lock of the ring's skb queue.
+ */
+void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
+{
+	if (po->tp4_spare[tx])
+		po->tp4_spare[tx]->ring = ring;
+	swap(po->tp4_queue[tx], po->tp4_spare[tx]);
+}
+EXPORT_SYMBOL_GPL(tp4_ring_swap);
+
+/**
+ * tp4_ring_settle() - free the queue that packet_set_ring() left over
+ * @sk:	the packet socket
+ * @tx:	which ring
+ *
+ * That is the old queue, or the new one where the request failed.
+ *
+ * Context: Process context, under the socket lock.
+ */
+void tp4_ring_settle(struct sock *sk, bool tx)
+{
+	struct packet_sock *po = pkt_sk(sk);
+
+	tp4_queue_free(po->tp4_spare[tx], tp4_area_put);
+	po->tp4_spare[tx] = NULL;
+}
+EXPORT_SYMBOL_GPL(tp4_ring_settle);
+
+/**
+ * tp4_ring_release() - free the queues of a closing socket
+ * @sk:	the packet socket, its rings removed and off the network
+ *
+ * A Tx queue with packets on their way is left to tp4_ring_destruct().
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4_ring_release(struct sock *sk)
+{
+	tp4_ring_settle(sk, false);
+	if (!sk_wmem_alloc_get(sk))
+		tp4_ring_settle(sk, true);
+}
+EXPORT_SYMBOL_GPL(tp4_ring_release);
+
+/**
+ * tp4_ring_destruct() - free what the last packet on its way kept
+ * @sk:	the packet socket, without a user
+ *
+ * Context: Any but hard interrupt.
+ */
+void tp4_ring_destruct(struct sock *sk)
+{
+	struct packet_sock *po = pkt_sk(sk);
+
+	tp4_queue_free(po->tp4_spare[1], tp4_area_put_atomic);
+}
+EXPORT_SYMBOL_GPL(tp4_ring_destruct);
+
+/**
+ * tp4_ring_stats() - read and clear the counters of a V4 socket's rings
+ * @sk:	the packet socket
+ * @st:	where to; tp_packets and tp_drops are left alone
+ *
+ * Context: Process context; takes the socket lock.
+ */
+void tp4_ring_stats(struct sock *sk, struct tpacket_stats_v4 *st)
+{
+	struct packet_sock *po = pkt_sk(sk);
+	struct tp4_queue *q;
+
+	lock_sock(sk);
+	q = po->tp4_queue[0];
+	if (q) {
+		st->rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st->rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st->rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+	}
+	q = po->tp4_queue[1];
+	if (q) {
+		st->tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st->tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st->tx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+	}
+	release_sock(sk);
+}
+EXPORT_SYMBOL_GPL(tp4_ring_stats);
+
+/**
+ * tp4_rx_room() - tell whether frames are posted on a socket's Rx ring
+ * @po:		the packet socket, with an Rx ring
+ * @pow_off:	0 to ask for one frame, n to ask for the ring's 2^n-th part
+ *
+ * Context: Where packet_set_ring() cannot exchange the ring: on the socket's
+ * packet hook, or under sk_receive_queue.lock.
+ * Return: whether they are.
+ */
+bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
+{
+	return tp4q_rx_room(po->tp4_queue[0], pow_off);
+}
+EXPORT_SYMBOL_GPL(tp4_rx_room);
+
+/**
+ * tp4_rx_readable() - tell whether poll() finds something received
+ * @po:	the packet socket, with an Rx ring
+ *
+ * Context: Under sk_receive_queue.lock.
+ * Return: true until the program has posted the slot that was returned last.
+ */
+bool tp4_rx_readable(const struct packet_sock *po)
+{
+	const struct tp4_queue *q = po->tp4_queue[0];
+
+	return atomic_long_read(&q->out) && tp4q_program_owns_last(q);
+}
+EXPORT_SYMBOL_GPL(tp4_rx_readable);
+
+/**
+ * tp4_tx_poll() - tell poll() whether the program has a free Tx slot
+ * @po:		the packet socket, with a Tx ring
+ * @mask:	what poll() has found so far, by the send buffer
+ *
+ * Context: Under sk_write_queue.lock.
+ * Return: @mask, writable unless every slot is the kernel's.
+ */
+__poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask)
+{
+	mask &= ~(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+	if (tp4q_program_owns_last(po->tp4_queue[1]))
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	return mask;
+}
+EXPORT_SYMBOL_GPL(tp4_tx_poll);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_RING_H__
+#define __PACKET_TP4_RING_H__
+
+#include <linux/if_packet.h>
+#include <linux/netdevice.h>
+#include <linux/poll.h>
+#include <linux/sockptr.h>
+#include <net/sock.h>
+
+#include "internal.h"
+
+static inline bool tp4_is_version(int version)
+{
+	return IS_ENABLED(CONFIG_PACKET_V4) && version == TPACKET_V4;
+}
+
+/* Stable under the socket lock, and while a ring exists. */
+static inline bool packet_is_v4(const struct packet_sock *po)
+{
+	return tp4_is_version(po->tp_version);
+}
+
+/* What a socket must be to be V4: SOCK_RAW, and all protocols or none yet. */
+static inline bool tp4_fits(const struct packet_sock *po, __be16 proto)
+{
+	return po->sk.sk_type == SOCK_RAW &&
+	       (!proto || proto == htons(ETH_P_ALL));
+}
+
+#ifdef CONFIG_PACKET_V4
+int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		     bool tx, union tpacket_req_u *req_u);
+void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
+void tp4_ring_settle(struct sock *sk, bool tx);
+void tp4_ring_release(struct sock *sk);
+void tp4_ring_destruct(struct sock *sk);
+void tp4_ring_stats(struct sock *sk, struct tpacket_stats_v4 *st);
+bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
+bool tp4_rx_readable(const struct packet_sock *po);
+__poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
+#else
+static inline int tp4_ring_request(struct sock *sk, sockptr_t optval,
+				   unsigned int optlen, bool tx,
+				   union tpacket_req_u *req_u)
+{
+	return -EINVAL;
+}
+
+static inline void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
+{
+}
+
+static inline void tp4_ring_settle(struct sock *sk, bool tx)
+{
+}
+
+static inline void tp4_ring_release(struct sock *sk)
+{
+}
+
+static inline void tp4_ring_destruct(struct sock *sk)
+{
+}
+
+static inline void tp4_ring_stats(struct sock *sk, struct tpacket_stats_v4 *st)
+{
+}
+
+static inline bool tp4_rx_room(const struct packet_sock *po,
+			       unsigned int pow_off)
+{
+	return false;
+}
+
+static inline bool tp4_rx_readable(const struct packet_sock *po)
+{
+	return false;
+}
+
+static inline __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask)
+{
+	return mask;
+}
+#endif
+
+#endif

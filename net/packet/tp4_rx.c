@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TPACKET_V4 Rx in copy mode: a tap, as V1 to V3 are. */
+
+#include <linux/export.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <net/sock.h>
+
+#include "internal.h"
+#include "tp4_area.h"
+#include "tp4_queue.h"
+#include "tp4_rx.h"
+
+static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
+{
+	const struct sk_filter *filter;
+
+	/* The packet hook runs in an RCU read side critical section. */
+	filter = rcu_dereference(sk->sk_filter);
+	if (filter)
+		len = min(len, bpf_prog_run_clear_cb(filter->prog, skb));
+	return len;
+}
+
+/* Copy a part of the packet, as it was on the wire: a VLAN tag that the device
+ * or the stack has put aside goes back behind the addresses.
+ */
+static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
+			    u32 len)
+{
+	struct {
+		__be16 proto;
+		__be16 tci;
+	} tag = { skb->vlan_proto, htons(skb_vlan_tag_get(skb)) };
+	const u32 tag_pos = 2 * ETH_ALEN;
+	u32 nr;
+
+	if (pos < tag_pos) {
+		nr = min(len, tag_pos - pos);
+		skb_copy_bits(skb, pos, to, nr);
+		pos += nr;
+		to += nr;
+		len -= nr;
+	}
+	if (len && pos < tag_pos + VLAN_HLEN) {
+		nr = min(len, tag_pos + VLAN_HLEN - pos);
+		memcpy(to, (void *)&tag + pos - tag_pos, nr);
+		pos += nr;
+		to += nr;
+		len -= nr;
+	}
+	if (len)
+		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
+}
+
+/* Fill the frames of a packet, and publish its descriptors last to first. */
+static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
+			const struct sk_buff *skb, u32 len)
+{
+	bool tagged = skb_vlan_tag_present(skb);
+	struct tpacket4_desc desc = {
+		.offset = q->offset,
+		.len = len - (nr - 1) * q->room,
+	};
+
+	while (nr--) {
+		u32 frame = q->held[(pos + nr) & q->mask];
+		void *to = tp4_area_frame(q->area, frame) + q->offset;
+
+		if (unlikely(tagged))
+			tp4_copy_tagged(skb, nr * q->room, to, desc.len);
+		else
+			skb_copy_bits(skb, nr * q->room, to, desc.len);
+
+		desc.idx = frame;
+		tp4q_publish(q, pos + nr, &desc);
+		desc.len = q->room;
+		desc.flags = TP4_PKT_CONT;
+	}
+}
+
+/* The ring is full where it has gone all the way round: what the next slot
+ * holds is something the program was given and has not posted again.
+ */
+static void tp4_rx_count_drop(struct tp4_queue *q)
+{
+	unsigned long out = atomic_long_read(&q->out);
+
+	if (q->in == out && out > q->mask)
+		atomic_long_inc(&q->ring_full);
+	else
+		atomic_long_inc(&q->no_desc);
+}
+
+/**
+ * tp4_rcv() - packet hook of a socket with a V4 Rx ring
+ * @skb:	the packet
+ * @dev:	the device it is on
+ * @pt:		the socket's hook, or that of the fanout member it was given to
+ * @orig_dev:	the device it came in by
+ *
+ * Context: Softirq, or process context with bottom halves off; RCU read side.
+ * Return: 0.
+ */
+int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
+	    struct packet_type *pt, struct net_device *orig_dev)
+{
+	enum skb_drop_reason reason = SKB_CONSUMED;
+	struct sock *sk = pt->af_packet_priv;
+	u8 *skb_head = skb->data;
+	struct packet_sock *po;
+	struct tp4_queue *q;
+	int skb_len = skb->len;
+	unsigned long pos;
+	u32 len, nr = 1;
+
+	/* Nothing is received before bind(). */
+	if (skb->pkt_type == PACKET_LOOPBACK || unlikely(!pt->dev) ||
+	    !net_eq(dev_net(dev), sock_net(sk)))
+		goto drop;
+
+	po = pkt_sk(sk);
+	q = po->tp4_queue[0];
+	if (dev_has_header(dev))
+		skb_push(skb, skb->data - skb_mac_header(skb));
+
+	len = skb_frags_readable(skb) ? skb->len : skb_headlen(skb);
+	len = tp4_run_filter(skb, sk, len);
+	if (!len)
+		goto restore;
+	if (unlikely(skb_vlan_tag_present(skb)))
+		len += VLAN_HLEN;
+	if (unlikely(len > q->room))
+		nr = DIV_ROUND_UP(len, q->room);
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {
+		tp4_rx_count_drop(q);
+		spin_unlock(&sk->sk_receive_queue.lock);
+		atomic_inc(&po->tp_drops);
+		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;
+		goto wake;
+	}
+	po->stats.stats1.tp_packets++;
+	spin_unlock(&sk->sk_receive_queue.lock);
+
+	tp4_rx_fill(q, pos, nr, skb, len);
+wake:
+	sk->sk_data_ready(sk);
+restore:
+	if (skb_head != skb->data && skb_shared(skb)) {
+		skb->data = skb_head;
+		skb->len = skb_len;
+	}
+drop:
+	sk_skb_reason_drop(sk, skb, reason);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(tp4_rcv);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_RX_H__
+#define __PACKET_TP4_RX_H__
+
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+
+/* Only declared where CONFIG_PACKET_V4 is off: no call is left then. */
+int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
+	    struct packet_type *pt, struct net_device *orig_dev);
+
+#endif

@@ -1,0 +1,699 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TPACKET_V4 Tx in copy mode: descriptors to skbs, in batches, and back. */
+
+#include <linux/export.h>
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/if_vlan.h>
+#include <linux/llist.h>
+#include <linux/netdevice.h>
+#include <linux/sched/signal.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <net/sock.h>
+
+#include "internal.h"
+#include "tp4_area.h"
+#include "tp4_queue.h"
+#include "tp4_tx.h"
+
+/* Packets that are built before the first of them is sent */
+#define TP4_TX_BATCH	32
+
+/* Descriptors that are returned at a time */
+#define TP4_TX_RETURNS	64
+
+/* A packet of one frame and at most so many bytes is copied: that costs less
+ * than to look after a page, as a send() of the same packet knows. With its
+ * headroom it fits a slab of 2048 bytes.
+ */
+#define TP4_TX_COPY	1536
+
+/* Of a longer packet, so much is copied for the headers. */
+#define TP4_TX_HEAD	128
+
+/* Whose it is to return the packet's descriptors */
+enum tp4_tx_state {
+	TP4_TX_SENDER,		/* tp4_snd(), which is still at its batch */
+	TP4_TX_OTHER,		/* whoever frees the skb or its frames */
+	TP4_TX_FREED,		/* tp4_snd(), and they are free */
+};
+
+/**
+ * struct tp4_tx_pkt - a packet that was taken from the ring, or a frame of it
+ * @ubuf:	tells when the frames are free, where the skb refers to them
+ * @node:	on @tx->freed
+ * @tx:		the ring's
+ * @more:	the packet's next frame; or the next one on @tx->unused
+ * @next:	the next packet on @tx->waiting
+ * @frame:	number of the frame in the area
+ * @len:	bytes of the packet in the frame
+ * @offset:	bytes from the frame's start to them
+ * @state:	enum tp4_tx_state, of a packet's first frame
+ */
+struct tp4_tx_pkt {
+	struct ubuf_info	ubuf;
+	struct llist_node	node;
+	struct tp4_tx		*tx;
+	struct tp4_tx_pkt	*more;
+	struct tp4_tx_pkt	*next;
+	u32			frame;
+	u32			len;
+	u16			offset;
+	int			state;
+};
+
+/**
+ * struct tp4_tx - what Tx needs beside the queue
+ * @q:		the queue
+ * @sk:		the socket
+ * @unused:	entries of @pkts, for the sender alone
+ * @waiting:	packets that a full device or qdisc has refused, and those that
+ *		were behind them in the batch: first to be sent by the next kick
+ * @in_chain:	the descriptors of a packet that was refused as too long are
+ *		being skipped
+ * @nr_skbs:	packets in @skbs and @first
+ * @skbs:	the batch
+ * @first:	first frame of each packet of the batch
+ * @nr_returns: descriptors in @returns
+ * @returns:	what tp4_tx_flush() is to return
+ * @freed:	entries of @pkts, from whoever freed them
+ * @on_way:	packets in state TP4_TX_OTHER
+ * @pkts:	one for each slot of the ring, which is as many as can be needed
+ *
+ * All but @freed, @on_way and the state of a packet that was sent belongs to
+ * pg_vec_lock.
+ */
+struct tp4_tx {
+	struct tp4_queue	*q;
+	struct sock		*sk;
+	struct tp4_tx_pkt	*unused;
+	struct tp4_tx_pkt	*waiting;
+	bool			in_chain;
+	u32			nr_skbs;
+	u32			nr_returns;
+	struct sk_buff		*skbs[TP4_TX_BATCH];
+	struct tp4_tx_pkt	*first[TP4_TX_BATCH];
+	struct tpacket4_desc	returns[TP4_TX_RETURNS];
+
+	struct llist_head	freed ____cacheline_aligned_in_smp;
+	atomic_t		on_way;
+	struct tp4_tx_pkt	pkts[];
+};
+
+/* One call of tp4_snd() */
+struct tp4_tx_call {
+	struct packet_sock	*po;
+	struct tp4_tx		*tx;
+	struct net_device	*dev;
+	struct sockcm_cookie	sockc;
+	__be16			proto;
+	bool			wait;
+	int			hard_header_len;
+	u32			budget;
+};
+
+static void tp4_tx_flush(struct tp4_tx *tx)
+{
+	if (tx->nr_returns)
+		tp4q_return(tx->q, tx->returns, tx->nr_returns);
+	tx->nr_returns = 0;
+}
+
+static void tp4_tx_add_return(struct tp4_tx *tx, u64 idx, u8 error)
+{
+	if (tx->nr_returns == TP4_TX_RETURNS)
+		tp4_tx_flush(tx);
+	tx->returns[tx->nr_returns++] = (struct tpacket4_desc) {
+		.idx = idx,
+		.error = error,
+	};
+}
+
+static struct tp4_tx_pkt *tp4_tx_pkt_get(struct tp4_tx *tx)
+{
+	struct tp4_tx_pkt *pkt = tx->unused;
+
+	if (pkt) {
+		tx->unused = pkt->more;
+	} else {
+		struct llist_node *freed = llist_del_all(&tx->freed);
+
+		pkt = llist_entry(freed, struct tp4_tx_pkt, node);
+		for (freed = freed->next; freed; freed = freed->next) {
+			struct tp4_tx_pkt *next;
+
+			next = llist_entry(freed, struct tp4_tx_pkt, node);
+			next->more = tx->unused;
+			tx->unused = next;
+		}
+	}
+	pkt->more = NULL;
+	return pkt;
+}
+
+static void tp4_tx_pkt_put(struct tp4_tx *tx, struct tp4_tx_pkt *pkt)
+{
+	struct tp4_tx_pkt *more;
+
+	for (; pkt; pkt = more) {
+		more = pkt->more;
+		pkt->more = tx->unused;
+		tx->unused = pkt;
+	}
+}
+
+/* Take the descriptors of a packet from the ring. */
+static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
+				      const struct tpacket4_desc *descs, u32 nr)
+{
+	struct tp4_tx_pkt *first, **more = &first;
+	u32 i;
+
+	tp4q_tx_take(tx->q, nr);
+	for (i = 0; i < nr; i++) {
+		struct tp4_tx_pkt *pkt = tp4_tx_pkt_get(tx);
+
+		pkt->frame = descs[i].idx;
+		pkt->len = descs[i].len;
+		pkt->offset = descs[i].offset;
+		*more = pkt;
+		more = &pkt->more;
+	}
+	return first;
+}
+
+/* The frames of a packet are free, in whatever context. While the sender is at
+ * its batch it returns them itself, with the others and knowing whether the
+ * packet was sent. Later, they are returned here.
+ */
+static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
+{
+	struct tpacket4_desc descs[MAX_SKB_FRAGS];
+	struct tp4_tx *tx = pkt->tx;
+	struct tp4_tx_pkt *more;
+	u32 nr = 0;
+
+	if (cmpxchg(&pkt->state, TP4_TX_SENDER, TP4_TX_FREED) == TP4_TX_SENDER)
+		return;
+
+	for (more = pkt; more; more = more->more)
+		descs[nr++] = (struct tpacket4_desc) { .idx = more->frame };
+	/* The sender must find an entry for each slot that it finds posted. */
+	for (; pkt; pkt = more) {
+		more = pkt->more;
+		llist_add(&pkt->node, &tx->freed);
+	}
+	tp4q_return(tx->q, descs, nr);
+	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
+	atomic_dec_return_release(&tx->on_way);
+}
+
+static void tp4_tx_destruct_skb(struct sk_buff *skb)
+{
+	tp4_tx_freed(skb_shinfo(skb)->destructor_arg);
+	sock_wfree(skb);
+}
+
+static void tp4_tx_ubuf_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
+				 bool success)
+{
+	struct tp4_tx_pkt *pkt = container_of(ubuf, struct tp4_tx_pkt, ubuf);
+	struct sock *sk = pkt->tx->sk;
+
+	if (!refcount_dec_and_test(&ubuf->refcnt))
+		return;
+
+	tp4_tx_freed(pkt);
+	sk->sk_write_space(sk);
+	sk_free(sk);
+}
+
+static const struct ubuf_info_ops tp4_tx_ubuf_ops = {
+	.complete = tp4_tx_ubuf_complete,
+};
+
+/* Let the skb's end return the packet's descriptors: that of the skb where all
+ * was copied, else that of the last reference to its pages.
+ */
+static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
+		       struct sk_buff *skb)
+{
+	pkt->state = TP4_TX_SENDER;
+	tx->first[tx->nr_skbs] = pkt;
+	tx->skbs[tx->nr_skbs++] = skb;
+	if (!skb_is_nonlinear(skb)) {
+		skb_shinfo(skb)->destructor_arg = pkt;
+		skb->destructor = tp4_tx_destruct_skb;
+		return;
+	}
+
+	pkt->ubuf.ops = &tp4_tx_ubuf_ops;
+	pkt->ubuf.flags = SKBFL_ZEROCOPY_FRAG;
+	refcount_set(&pkt->ubuf.refcnt, 1);
+	/* The pages may outlive the skb. */
+	refcount_inc(&tx->sk->sk_wmem_alloc);
+	skb_zcopy_init(skb, &pkt->ubuf);
+}
+
+static void tp4_tx_parse_headers(struct sk_buff *skb)
+{
+	int depth;
+
+	skb_reset_mac_header(skb);
+	if (!skb->protocol || skb->protocol == htons(ETH_P_ALL))
+		skb->protocol = dev_parse_header_protocol(skb);
+	skb_probe_transport_header(skb);
+
+	if (likely(skb->dev->type == ARPHRD_ETHER) &&
+	    eth_type_vlan(skb->protocol) &&
+	    vlan_get_protocol_and_depth(skb, skb->protocol, &depth))
+		skb_set_network_header(skb, depth);
+}
+
+static void tp4_tx_add_frags(const struct tp4_tx *tx, struct sk_buff *skb,
+			     const struct tp4_tx_pkt *pkt, u32 skip)
+{
+	u32 bytes = 0;
+
+	for (; pkt; pkt = pkt->more) {
+		u32 offset = pkt->offset + skip;
+		u32 len = pkt->len - skip;
+		struct page *page;
+
+		skip = 0;
+		if (!len)
+			continue;
+		page = tp4_area_page(tx->q->area, pkt->frame, &offset);
+		get_page(page);
+		skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset,
+				   len);
+		bytes += len;
+	}
+	skb->len += bytes;
+	skb->data_len += bytes;
+	skb->truesize += bytes;
+	refcount_add(bytes, &tx->sk->sk_wmem_alloc);
+}
+
+/* Build the skb of a packet of @len bytes.
+ * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE where the device will
+ * never take the packet, else an errno with which it must wait.
+ */
+static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
+				    const struct tp4_tx_pkt *pkt, u32 len)
+{
+	const struct net_device *dev = call->dev;
+	int hhl = call->hard_header_len;
+	u32 max = READ_ONCE(dev->mtu) + hhl;
+	const struct tp4_tx *tx = call->tx;
+	struct sk_buff *skb;
+	u32 linear, hlen;
+	bool noblock;
+	int err;
+
+	linear = !pkt->more && len <= TP4_TX_COPY ? len :
+		 min(pkt->len, max_t(u32, TP4_TX_HEAD, hhl));
+	if (unlikely(linear < hhl))
+		return ERR_PTR(-EINVAL);
+	if (unlikely(len > max + VLAN_HLEN))
+		return ERR_PTR(-EMSGSIZE);
+
+	/* Memory of this batch comes back only once it is sent. */
+	noblock = !call->wait || tx->nr_skbs;
+	hlen = LL_RESERVED_SPACE_EX(dev, hhl);
+	skb = sock_alloc_send_skb(tx->sk, hlen + dev->needed_tailroom +
+				  linear - hhl, noblock, &err);
+	if (unlikely(!skb))
+		return ERR_PTR(err);
+
+	skb_reserve(skb, hlen);
+	skb_reset_network_header(skb);
+	skb_push(skb, hhl);
+	skb_put(skb, linear - hhl);
+	memcpy(skb->data, tp4_area_frame(tx->q->area, pkt->frame) + pkt->offset,
+	       linear);
+	if (linear < len)
+		tp4_tx_add_frags(tx, skb, pkt, linear);
+
+	skb->dev = call->dev;
+	skb->protocol = call->proto;
+	skb->priority = READ_ONCE(tx->sk->sk_priority);
+	skb->mark = call->sockc.mark;
+	skb_set_delivery_type_by_clockid(skb, call->sockc.transmit_time,
+					 tx->sk->sk_clockid);
+	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
+	tp4_tx_parse_headers(skb);
+
+	if (unlikely(len > max) &&
+	    (dev->type != ARPHRD_ETHER ||
+	     eth_hdr(skb)->h_proto != htons(ETH_P_8021Q))) {
+		kfree_skb(skb);
+		return ERR_PTR(-EMSGSIZE);
+	}
+	return skb;
+}
+
+/* Return descriptors that name no packet which could be sent. Where one of
+ * several is at fault, it has its own error, and the others are cancelled.
+ */
+static void tp4_tx_refuse(struct tp4_tx *tx, const struct tpacket4_desc *descs,
+			  u32 nr, u8 error)
+{
+	u32 i;
+
+	tp4q_tx_take(tx->q, nr);
+	for (i = 0; i < nr; i++)
+		tp4_tx_add_return(tx, descs[i].idx, error ? :
+				  descs[i].error ? : ECANCELED);
+	atomic_long_add(nr, &tx->q->invalid);
+}
+
+static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
+			      u8 error)
+{
+	struct tp4_tx_pkt *more;
+
+	for (more = pkt; more; more = more->more)
+		tp4_tx_add_return(tx, more->frame, error);
+	tp4_tx_pkt_put(tx, pkt);
+}
+
+/* Take the next posted packet from the ring; refuse what is none.
+ * Return: the packet, or NULL where no more are posted or the call's budget
+ * is used up.
+ */
+static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
+{
+	struct tpacket4_desc descs[MAX_SKB_FRAGS];
+	struct tp4_tx *tx = call->tx;
+	u32 nr;
+
+	while (call->budget) {
+		u32 max = min_t(u32, call->budget, ARRAY_SIZE(descs));
+		bool whole;
+
+		nr = tp4q_tx_peek(tx->q, descs, tx->in_chain ? 1 : max);
+		if (!nr)
+			return NULL;
+		whole = !(descs[nr - 1].flags & TP4_PKT_CONT);
+		if (!whole && !tx->in_chain && max < ARRAY_SIZE(descs))
+			return NULL;
+
+		call->budget -= nr;
+		if (unlikely(tx->in_chain || !whole)) {
+			tp4_tx_refuse(tx, descs, nr, EMSGSIZE);
+			tx->in_chain = !whole;
+		} else if (unlikely(tp4q_tx_check(tx->q, descs, nr) < 0)) {
+			tp4_tx_refuse(tx, descs, nr, 0);
+		} else {
+			return tp4_tx_take(tx, descs, nr);
+		}
+	}
+	return NULL;
+}
+
+/* Turn waiting and then posted packets into a batch of skbs.
+ * Return: 0, or the errno with which a packet has to wait.
+ */
+static int tp4_tx_fill_batch(struct tp4_tx_call *call)
+{
+	struct tp4_tx *tx = call->tx;
+
+	while (tx->nr_skbs < TP4_TX_BATCH) {
+		struct tp4_tx_pkt *pkt = tx->waiting, *more;
+		struct sk_buff *skb;
+		u32 len = 0;
+
+		if (pkt)
+			tx->waiting = pkt->next;
+		else
+			pkt = tp4_tx_next(call);
+		if (!pkt)
+			break;
+
+		for (more = pkt; more; more = more->more)
+			len += more->len;
+		skb = tp4_tx_build(call, pkt, len);
+		if (!IS_ERR(skb)) {
+			tp4_tx_own(tx, pkt, skb);
+		} else if (PTR_ERR(skb) == -EINVAL ||
+			   PTR_ERR(skb) == -EMSGSIZE) {
+			tp4_tx_return_pkt(tx, pkt, -PTR_ERR(skb));
+			atomic_long_inc(&tx->q->invalid);
+		} else {
+			pkt->next = tx->waiting;
+			tx->waiting = pkt;
+			return PTR_ERR(skb);
+		}
+	}
+	return 0;
+}
+
+static bool tp4_tx_is_freed(const struct tp4_tx_pkt *pkt)
+{
+	/* Pairs with the cmpxchg() in tp4_tx_freed(). */
+	return smp_load_acquire(&pkt->state) == TP4_TX_FREED;
+}
+
+/* Return a packet's descriptors now if its frames are free, or leave that to
+ * whoever frees them.
+ */
+static void tp4_tx_settle(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u8 error)
+{
+	if (!tp4_tx_is_freed(pkt)) {
+		atomic_inc(&tx->on_way);
+		if (cmpxchg(&pkt->state, TP4_TX_SENDER, TP4_TX_OTHER) ==
+		    TP4_TX_SENDER)
+			return;
+		atomic_dec(&tx->on_way);
+	}
+	tp4_tx_return_pkt(tx, pkt, error);
+}
+
+/* Send the batch. A packet that a full device or qdisc has thrown away, and
+ * those behind it, wait for the next kick.
+ * Return: the bytes sent; *err is set where the batch was not sent whole.
+ */
+static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
+			     int *err)
+{
+	bool loss = packet_sock_flag(call->po, PACKET_SOCK_TP_LOSS);
+	u8 errors[TP4_TX_BATCH] = {};
+	struct tp4_tx *tx = call->tx;
+	int bytes = 0, ret = 0;
+	u32 i, sent;
+
+	/* The receiving end of a virtual device runs once a batch so. */
+	local_bh_disable();
+	for (sent = 0; sent < tx->nr_skbs; sent++) {
+		u32 len = tx->skbs[sent]->len;
+
+		ret = xmit(call->po, tx->skbs[sent]);
+		if (ret > 0)
+			ret = net_xmit_errno(ret);
+		if (unlikely(ret) && tp4_tx_is_freed(tx->first[sent])) {
+			if (ret != -ENOBUFS || !loss)
+				break;
+			errors[sent] = ENOBUFS;
+			continue;
+		}
+		bytes += len;
+	}
+	local_bh_enable();
+
+	if (unlikely(sent < tx->nr_skbs)) {
+		*err = ret;
+		if (ret == -ENOBUFS)
+			atomic_long_inc(&tx->q->ring_full);
+	}
+	for (i = tx->nr_skbs; i-- > sent;) {
+		if (i > sent)
+			kfree_skb(tx->skbs[i]);
+		tx->first[i]->next = tx->waiting;
+		tx->waiting = tx->first[i];
+	}
+	for (i = 0; i < sent; i++)
+		tp4_tx_settle(tx, tx->first[i], errors[i]);
+	tx->nr_skbs = 0;
+	return bytes;
+}
+
+/* Sleep until no more than @max packets are on their way. */
+static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
+{
+	long ret;
+
+	ret = wait_event_interruptible_timeout(*sk_sleep(tx->sk),
+			atomic_read(&tx->on_way) <= max, *timeo);
+	if (ret < 0)
+		return ret;
+	*timeo = ret;
+	return ret ? 0 : -ETIMEDOUT;
+}
+
+static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
+{
+	unsigned long start = call->tx->q->in;
+	struct tp4_tx *tx = call->tx;
+	int bytes = 0, err, on_way;
+	bool some;
+
+	do {
+		err = tp4_tx_fill_batch(call);
+		some = tx->nr_skbs;
+		if (some) {
+			/* What had no room behind a batch is tried again. */
+			err = 0;
+			bytes += tp4_tx_send_batch(call, xmit, &err);
+		}
+		tp4_tx_flush(tx);
+
+		on_way = atomic_read(&tx->on_way);
+		if (call->wait && on_way && (err == -ENOBUFS || (!some && !err)))
+			err = tp4_tx_wait(tx, err ? on_way - 1 : 0, &timeo);
+		else if (!some || err)
+			break;
+		cond_resched();
+	} while (!err && (call->budget || tx->waiting) && bytes < INT_MAX / 2 &&
+		 !signal_pending(current));
+
+	if (tx->q->in == start && !bytes && !err)
+		atomic_long_inc(&tx->q->no_desc);
+	return bytes ? : err;
+}
+
+static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
+					 const struct msghdr *msg,
+					 __be16 *proto)
+{
+	DECLARE_SOCKADDR(struct sockaddr_ll *, saddr, msg->msg_name);
+	struct net_device *dev;
+
+	if (likely(!saddr)) {
+		*proto = READ_ONCE(po->num);
+		rcu_read_lock();
+		dev = rcu_dereference(po->cached_dev);
+		dev_hold(dev);
+		rcu_read_unlock();
+	} else {
+		if (msg->msg_namelen < sizeof(*saddr))
+			return ERR_PTR(-EINVAL);
+		*proto = saddr->sll_protocol;
+		dev = dev_get_by_index(sock_net(&po->sk), saddr->sll_ifindex);
+	}
+	if (unlikely(!dev))
+		return ERR_PTR(-ENXIO);
+	if (unlikely(!(dev->flags & IFF_UP))) {
+		dev_put(dev);
+		return ERR_PTR(-ENETDOWN);
+	}
+	return dev;
+}
+
+/**
+ * tp4_tx_prepare() - give the prepared Tx queue what only Tx needs
+ * @po:	the packet socket, after tp4_ring_request() for its Tx ring
+ *
+ * Context: Process context, under the socket lock.
+ * Return: 0 or -ENOMEM.
+ */
+int tp4_tx_prepare(struct packet_sock *po)
+{
+	struct tp4_queue *q = po->tp4_spare[1];
+	struct tp4_tx *tx;
+	u32 i;
+
+	if (!q)
+		return 0;
+
+	tx = kvzalloc(struct_size(tx, pkts, q->mask + 1),
+		      GFP_KERNEL | __GFP_NOWARN);
+	if (!tx)
+		return -ENOMEM;
+	tx->q = q;
+	tx->sk = &po->sk;
+	for (i = 0; i <= q->mask; i++) {
+		tx->pkts[i].tx = tx;
+		tp4_tx_pkt_put(tx, &tx->pkts[i]);
+	}
+	q->tx = tx;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(tp4_tx_prepare);
+
+/**
+ * tp4_tx_busy() - tell whether packets of the Tx ring are on their way
+ * @po:	the packet socket, of version V4
+ *
+ * Context: Under pg_vec_lock or the socket lock.
+ * Return: true if the ring cannot be removed yet.
+ */
+bool tp4_tx_busy(const struct packet_sock *po)
+{
+	const struct tp4_queue *q = po->tp4_queue[1];
+
+	return q && atomic_read_acquire(&q->tx->on_way);
+}
+EXPORT_SYMBOL_GPL(tp4_tx_busy);
+
+/**
+ * tp4_snd() - send what is posted on a socket's V4 Tx ring
+ * @po:		the packet socket
+ * @msg:	of sendmsg(): an optional sockaddr_ll, control messages, flags
+ * @xmit:	how to send an skb
+ *
+ * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT
+ * returns when what was sent is free again.
+ *
+ * Context: Process context, may sleep; takes pg_vec_lock.
+ * Return: the bytes sent, or a negative errno where nothing was: -EBUSY (the
+ * ring is gone), -ENXIO (no device), -ENETDOWN, -ENOBUFS (device or qdisc
+ * full), -EAGAIN (send buffer full), -ETIMEDOUT, -EINTR and -ERESTARTSYS, or
+ * what sock_cmsg_send() and the device return.
+ */
+int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
+{
+	struct tp4_tx_call call = {
+		.po = po,
+		.wait = !(msg->msg_flags & MSG_DONTWAIT),
+	};
+	struct sock *sk = &po->sk;
+	struct tp4_queue *q;
+	int err;
+
+	mutex_lock(&po->pg_vec_lock);
+	/* packet_sendmsg() looked without the lock. */
+	q = po->tp4_queue[1];
+	if (unlikely(!q)) {
+		err = -EBUSY;
+		goto unlock;
+	}
+
+	call.dev = tp4_tx_dev_get(po, msg, &call.proto);
+	if (IS_ERR(call.dev)) {
+		err = PTR_ERR(call.dev);
+		goto unlock;
+	}
+
+	sockcm_init(&call.sockc, sk);
+	call.sockc.mark = READ_ONCE(sk->sk_mark);
+	if (msg->msg_controllen) {
+		err = sock_cmsg_send(sk, msg, &call.sockc);
+		if (unlikely(err))
+			goto put_dev;
+	}
+
+	call.tx = q->tx;
+	call.budget = q->mask + 1;
+	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
+	err = tp4_tx_loop(&call, xmit, sock_sndtimeo(sk, !call.wait));
+put_dev:
+	dev_put(call.dev);
+unlock:
+	mutex_unlock(&po->pg_vec_lock);
+	return err;
+}
+EXPORT_SYMBOL_GPL(tp4_snd);
