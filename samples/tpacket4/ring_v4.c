@@ -95,6 +95,8 @@ static unsigned int v4_rx_drop(struct port *p, unsigned int max)
 
 	packets = look(p, v, n, false);
 	tp4_ring_recycle(&v->sock.rx, n);
+	if (!n && p->cfg->poll)
+		tp4_ring_flush(&v->sock.rx);
 	return packets;
 }
 

@@ -48,6 +48,11 @@ extern "C" {
 #define SOL_PACKET		263
 #endif
 
+/* Descriptors that the CPUs hand to each other at a time: a cache line */
+#ifndef TP4_LINE
+#define TP4_LINE		4u
+#endif
+
 /* The most pauses between two looks at a ring that stays empty. */
 #ifndef TP4_BACKOFF_MAX
 #define TP4_BACKOFF_MAX		32
@@ -76,10 +81,13 @@ struct tp4_area {
  *     back, num_free the slots that may be handed over now
  * @seen: slots from last_used_idx on that are known to have come back, so
  *        that a slot is looked at once: each look can cost a cache line
+ * @held: slots from avail_idx on whose frames wait to be lent again in place,
+ *        see tp4_ring_recycle(); if there are any, no other slot is free
  */
 struct tp4_ring {
 	struct tpacket4_queue q;
 	unsigned int seen;
+	unsigned int held;
 };
 
 /**
@@ -224,7 +232,7 @@ static inline void tp4_ring_init(struct tp4_ring *r,
  */
 static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
 {
-	return r->q.num_free;
+	return r->q.num_free - r->held;
 }
 
 /**
@@ -266,6 +274,40 @@ static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
 	r->q.num_free -= n;
 }
 
+/* n slots were emptied: count them. */
+static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
+{
+	r->q.last_used_idx += n;
+	r->q.num_free += n;
+	r->seen -= n;
+}
+
+/* Lend n of the frames that are held back, each in its own slot. */
+static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = n; i--; ) {
+		struct tpacket4_desc *d = __tp4_ring_next(r, i);
+
+		tp4_desc_give(d, d->idx, 0, 0, 0);
+	}
+	__tp4_ring_gave(r, n);
+	r->held -= n;
+}
+
+/**
+ * tp4_ring_flush - lend at once what tp4_ring_recycle() has held back
+ * @r: ring
+ *
+ * To be called before poll(); tp4_wait() does.
+ */
+static inline void tp4_ring_flush(struct tp4_ring *r)
+{
+	if (r->held)
+		__tp4_ring_relend(r, r->held);
+}
+
 /**
  * tp4_ring_peek - look for slots that have come back
  * @r: ring
@@ -299,9 +341,8 @@ static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
  */
 static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
 {
-	r->q.last_used_idx += n;
-	r->q.num_free += n;
-	r->seen -= n;
+	tp4_ring_flush(r);
+	__tp4_ring_took(r, n);
 }
 
 /*
@@ -325,6 +366,7 @@ static inline unsigned int tp4_ring_post(struct tp4_ring *r,
 {
 	unsigned int i;
 
+	tp4_ring_flush(r);
 	if (n > r->q.num_free)
 		n = r->q.num_free;
 	for (i = n; i--; )
@@ -364,27 +406,33 @@ static inline unsigned int tp4_ring_send(struct tp4_ring *r,
  * @r: ring
  * @n: how many; at most what tp4_ring_peek() returned
  *
- * The packets in them are lost.
+ * The packets in them are lost. To write to a cache line of the ring while
+ * the kernel still fills its other slots would take it from the kernel's
+ * CPU, so up to three slots are held back until their line is complete.
  */
 static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 {
-	while (n) {
-		/*
-		 * With no slot free a frame goes back into its own slot.
-		 * Else the slots to fill begin before those to empty: fill
-		 * just as many as overwrite nothing that is still to be read.
-		 */
-		unsigned int m = r->q.num_free && r->q.num_free < n ?
-				 r->q.num_free : n;
-		unsigned int i;
+	unsigned int whole;
+
+	/* Some slots were emptied for good: frames must move up. */
+	while (n && r->q.num_free != r->held) {
+		/* as many as overwrite nothing that is still to be read */
+		unsigned int i, m = r->q.num_free < n ? r->q.num_free : n;
 
 		for (i = m; i--; )
 			tp4_desc_give(__tp4_ring_next(r, i),
 				      tp4_ring_at(r, i)->idx, 0, 0, 0);
-		tp4_ring_take(r, m);
+		__tp4_ring_took(r, m);
 		__tp4_ring_gave(r, m);
 		n -= m;
 	}
+
+	/* Else every frame goes back into its own slot. */
+	__tp4_ring_took(r, n);
+	r->held += n;
+	whole = (r->q.avail_idx + r->held) & ~(TP4_LINE - 1);
+	if ((int)(whole - r->q.avail_idx) > 0)
+		__tp4_ring_relend(r, whole - r->q.avail_idx);
 }
 
 /**
@@ -427,6 +475,7 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 {
 	unsigned int i;
 
+	tp4_ring_flush(rx);
 	if (n > rx->q.num_free)
 		n = rx->q.num_free;
 	for (i = n; i--; )
@@ -482,16 +531,18 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * @events: POLLIN and/or POLLOUT
  * @timeout: milliseconds; -1 for no limit
  *
- * POLLIN is there while a slot that the kernel returned last on Rx has not
- * been posted again, so recycle first.
+ * POLLIN is there while the slot that the kernel returned last on Rx has not
+ * been posted again, so recycle what was received first.
  *
  * Return: the events that are there; 0 on time-out or a signal; -errno.
  */
-static inline int tp4_wait(const struct tp4_sock *s, short events, int timeout)
+static inline int tp4_wait(struct tp4_sock *s, short events, int timeout)
 {
 	struct pollfd pfd = { s->fd, events, 0 };
-	int n = poll(&pfd, 1, timeout);
+	int n;
 
+	tp4_ring_flush(&s->rx);
+	n = poll(&pfd, 1, timeout);
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	return pfd.revents;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ringtest: descriptor rings between two threads, in the manner of
+ * tools/virtio/ringtest.
+ *
+ * One thread plays the kernel and fills buffers; the other plays the program,
+ * looks at what it got and gives the buffers back.
+ */
+#ifndef RINGTEST_H
+#define RINGTEST_H
+
+#include <stdlib.h>
+#include <err.h>
+
+#include "../tpacket4.h"
+
+#define FRAME_SIZE	2048
+
+/*
+ * A ring and its buffers. The two ends are used by one thread each; each
+ * keeps what it alone needs in memory of its own.
+ */
+struct ring_ops {
+	const char *name;
+	void *(*open)(unsigned int size);
+	/*
+	 * Kernel: fill up to n buffers with packets numbered from seq, and
+	 * publish them together. Returns how many.
+	 */
+	unsigned int (*produce)(void *ring, unsigned int n, __u32 seq);
+	/*
+	 * Program: take up to n packets, which must be numbered from seq, and
+	 * give their buffers back. Returns how many.
+	 */
+	unsigned int (*consume)(void *ring, unsigned int n, __u32 seq);
+};
+
+extern const struct ring_ops ring_tp4, ring_index, ring_status;
+
+static inline void *ring_alloc(size_t size)
+{
+	void *p = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+
+	if (!p)
+		err(1, "out of memory");
+	memset(p, 0, size);
+	return p;
+}
+
+static inline void check_seq(const char *ring, __u32 got, __u32 want)
+{
+	if (got != want)
+		errx(1, "%s: packet %u came as %u", ring, want, got);
+}
+
+/* Alone in its cache lines, and those that are fetched with them. */
+#define OWN_LINES	__attribute__((__aligned__(256)))
+
+#endif /* RINGTEST_H */
