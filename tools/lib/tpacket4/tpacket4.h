@@ -493,7 +493,7 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
  */
 static inline void tp4_cpu_relax(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__has_builtin) && __has_builtin(__builtin_ia32_pause)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ __volatile__("yield" ::: "memory");

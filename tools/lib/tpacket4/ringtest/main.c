@@ -18,11 +18,11 @@
 
 #include "ringtest.h"
 
-static const struct ring_ops *const rings[] = {
+#define NR_RINGS	3
+
+static const struct ring_ops *const rings[NR_RINGS] = {
 	&ring_tp4, &ring_index, &ring_status
 };
-
-#define NR_RINGS	(sizeof(rings) / sizeof(rings[0]))
 
 /* Packets timed together: enough rings full that a full ring counts little. */
 #define LAP	(16 * ring_size)

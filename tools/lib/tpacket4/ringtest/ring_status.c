@@ -8,8 +8,10 @@
 struct status {
 	__u8 *frames;
 	unsigned int mask;
-	OWN_LINES unsigned int produced;	/* the kernel's */
-	OWN_LINES unsigned int consumed;	/* the program's */
+	/* the kernel's */
+	OWN_LINES unsigned int produced;
+	/* the program's */
+	OWN_LINES unsigned int consumed;
 };
 
 static struct tpacket2_hdr *frame(struct status *s, unsigned int i)

@@ -9,6 +9,7 @@
 #ifndef RINGTEST_H
 #define RINGTEST_H
 
+#include <stdalign.h>
 #include <stdlib.h>
 #include <err.h>
 
@@ -54,6 +55,6 @@ static inline void check_seq(const char *ring, __u32 got, __u32 want)
 }
 
 /* Alone in its cache lines, and those that are fetched with them. */
-#define OWN_LINES	__attribute__((__aligned__(256)))
+#define OWN_LINES	alignas(256)
 
 #endif /* RINGTEST_H */
