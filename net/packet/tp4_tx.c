@@ -25,9 +25,9 @@
 /* Descriptors that are returned at a time */
 #define TP4_TX_RETURNS	64
 
-/* A packet of one frame and at most so many bytes is copied: that costs less
- * than to look after a page, as a send() of the same packet knows. With its
- * headroom it fits a slab of 2048 bytes.
+/* A packet of at most so many bytes is copied: that costs less than to look
+ * after pages, as a send() of the same packet knows. With its headroom it fits
+ * a slab of 2048 bytes.
  */
 #define TP4_TX_COPY	1536
 
@@ -273,25 +273,34 @@ static void tp4_tx_parse_headers(struct sk_buff *skb)
 		skb_set_network_header(skb, depth);
 }
 
-static void tp4_tx_add_frags(const struct tp4_tx *tx, struct sk_buff *skb,
-			     const struct tp4_tx_pkt *pkt, u32 skip)
+/* Copy the first @linear bytes of a packet, and refer to the rest. */
+static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb,
+			const struct tp4_tx_pkt *pkt, u32 linear)
 {
+	u8 *to = skb->data;
 	u32 bytes = 0;
 
 	for (; pkt; pkt = pkt->more) {
-		u32 offset = pkt->offset + skip;
-		u32 len = pkt->len - skip;
+		u32 nr = min(linear, pkt->len), offset = pkt->offset;
 		struct page *page;
 
-		skip = 0;
-		if (!len)
+		memcpy(to, tp4_area_frame(tx->q->area, pkt->frame) + offset,
+		       nr);
+		to += nr;
+		linear -= nr;
+		if (nr == pkt->len)
 			continue;
+
+		offset += nr;
 		page = tp4_area_page(tx->q->area, pkt->frame, &offset);
 		get_page(page);
 		skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset,
-				   len);
-		bytes += len;
+				   pkt->len - nr);
+		bytes += pkt->len - nr;
 	}
+	if (!bytes)
+		return;
+
 	skb->len += bytes;
 	skb->data_len += bytes;
 	skb->truesize += bytes;
@@ -314,13 +323,12 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	bool noblock;
 	int err;
 
-	linear = !pkt->more && len <= TP4_TX_COPY ? len :
-		 min(pkt->len, max_t(u32, TP4_TX_HEAD, hhl));
-	if (unlikely(linear < hhl))
+	if (unlikely(len < hhl))
 		return ERR_PTR(-EINVAL);
 	if (unlikely(len > max + VLAN_HLEN))
 		return ERR_PTR(-EMSGSIZE);
 
+	linear = len <= TP4_TX_COPY ? len : max_t(u32, TP4_TX_HEAD, hhl);
 	/* Memory of this batch comes back only once it is sent. */
 	noblock = !call->wait || tx->nr_skbs;
 	hlen = LL_RESERVED_SPACE_EX(dev, hhl);
@@ -333,10 +341,7 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_reset_network_header(skb);
 	skb_push(skb, hhl);
 	skb_put(skb, linear - hhl);
-	memcpy(skb->data, tp4_area_frame(tx->q->area, pkt->frame) + pkt->offset,
-	       linear);
-	if (linear < len)
-		tp4_tx_add_frags(tx, skb, pkt, linear);
+	tp4_tx_fill(tx, skb, pkt, linear);
 
 	skb->dev = call->dev;
 	skb->protocol = call->proto;
@@ -424,8 +429,8 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 
 	while (tx->nr_skbs < TP4_TX_BATCH) {
 		struct tp4_tx_pkt *pkt = tx->waiting, *more;
+		u32 len = 0, nr = 0;
 		struct sk_buff *skb;
-		u32 len = 0;
 
 		if (pkt)
 			tx->waiting = pkt->next;
@@ -434,7 +439,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 		if (!pkt)
 			break;
 
-		for (more = pkt; more; more = more->more)
+		for (more = pkt; more; more = more->more, nr++)
 			len += more->len;
 		skb = tp4_tx_build(call, pkt, len);
 		if (!IS_ERR(skb)) {
@@ -442,7 +447,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 		} else if (PTR_ERR(skb) == -EINVAL ||
 			   PTR_ERR(skb) == -EMSGSIZE) {
 			tp4_tx_return_pkt(tx, pkt, -PTR_ERR(skb));
-			atomic_long_inc(&tx->q->invalid);
+			atomic_long_add(nr, &tx->q->invalid);
 		} else {
 			pkt->next = tx->waiting;
 			tx->waiting = pkt;
