@@ -16,11 +16,11 @@ help:
 demo:
 	@scripts/demo
 
-test: tree
+test: worktree
 	@scripts/deps test
 	@scripts/test.py
 
-check: tree
+check: worktree
 	@scripts/deps check
 	@scripts/check
 
@@ -39,10 +39,15 @@ tree:
 	@scripts/deps demo
 	@scripts/series.py tree
 
+# What the commands above use: also a build/linux with work of yours in it.
+worktree:
+	@scripts/deps demo
+	@scripts/series.py tree --keep
+
 import:
 	@scripts/series.py import
 
-series: tree
+series: worktree
 	@scripts/series.py format
 
 ##
@@ -51,10 +56,10 @@ series: tree
 ##   debug         the debug kernel, build/kernel-debug
 ##   qemu          Debian's QEMU with our XL710 model
 ##   clean         remove build and out (the cache stays)
-kernel: tree
+kernel: worktree
 	@scripts/kernel plain
 
-debug: tree
+debug: worktree
 	@scripts/kernel debug
 
 qemu:
@@ -73,4 +78,4 @@ clean:
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: drop what the other side has changed
 .PHONY: help demo test check shell bench-icount tree import series kernel
-.PHONY: debug qemu clean
+.PHONY: debug worktree qemu clean

@@ -304,7 +304,7 @@ def check_untouched(series: list[Patch]) -> None:
             raise Error(f"build/linux has uncommitted edits ({line[3:]}): {hint}")
 
 
-def tree(force: bool) -> str:
+def tree(force: bool, keep: bool) -> str:
     series = read_series()
     base = subprocess.run([TOP / "scripts/base"], check=False, stdout=subprocess.PIPE)
     if base.returncode:
@@ -315,7 +315,12 @@ def tree(force: bool) -> str:
             raise Error("build/linux is no git tree: remove it")
         create_linux(repo)
     if not force:
-        check_untouched(series)
+        try:
+            check_untouched(series)
+        except Error as err:
+            if not keep:
+                raise
+            return f"{err}\nbuild/linux is used as it is"
     git("fetch", "-q", repo, "+base:refs/tpacket4/base")
     new = text("rev-parse", "refs/tpacket4/base")
     try:
@@ -462,12 +467,20 @@ def main() -> int:
     )
     parser.add_argument("command", choices=["tree", "import", "format"])
     parser.add_argument(
-        "--force", action="store_true", default=bool(os.getenv("FORCE"))
+        "--force",
+        action="store_true",
+        default=bool(os.getenv("FORCE")),
+        help="drop what the other side has changed",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="tree: leave a build/linux as it is that was worked in",
     )
     args = parser.parse_args()
     try:
         if args.command == "tree":
-            print(tree(args.force))
+            print(tree(args.force, args.keep))
         elif args.command == "import":
             print(import_(args.force))
         else:

@@ -189,6 +189,8 @@ class SeriesTest(unittest.TestCase):
         self.replace("net/old.c", "return 8", "return 88")
         self.assertIn("uncommitted edits", self.series("tree", fail=True))
         self.assertIn("uncommitted edits", self.series("import", fail=True))
+        self.assertIn("used as it is", self.series("tree", "--keep"))
+        self.assertIn("return 88", (self.linux / "net/old.c").read_text())
         self.git("commit", "-qam", MESSAGE.format("net: more"))
         self.assertIn("not imported", self.series("tree", fail=True))
         # the other way round: files changed here since make tree
