@@ -1,0 +1,218 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Build Debian's QEMU with the XL710 model of tools/testing/xl710/model.
+#
+# The result is kept under ${XDG_CACHE_HOME:-~/.cache}/tpacket4/qemu: the
+# source, a configured build tree that later runs go on from, and one binary
+# for each state of the model.
+
+set -euo pipefail
+
+usage()
+{
+	cat <<EOF
+Usage: scripts/qemu.sh [--asan] [--print] [--clean]
+
+Builds qemu-system-x86_64 with the XL710 model and prints where it is.
+
+  --print   print nothing but the path on stdout (progress goes to stderr)
+  --asan    build with AddressSanitizer and UndefinedBehaviorSanitizer
+  --clean   forget source, build trees and binaries first
+  --help    this text
+
+Environment:
+  JOBS             parallel jobs (default: all processors)
+  XDG_CACHE_HOME   where the cache lives (default: ~/.cache)
+EOF
+}
+
+die()
+{
+	echo "qemu.sh: $*" >&2
+	exit 1
+}
+
+say()
+{
+	echo "qemu.sh: $*" >&2
+}
+
+variant=plain
+print=
+clean=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--asan)		variant=asan ;;
+	--print)	print=1 ;;
+	--clean)	clean=1 ;;
+	-h|--help)	usage; exit 0 ;;
+	*)		usage >&2; die "unknown option $1" ;;
+	esac
+	shift
+done
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+model=$top/tools/testing/xl710/model
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tpacket4/qemu
+jobs=${JOBS:-$(nproc)}
+# the BIOS and the rest come with Debian's own packages
+firmware=/usr/share/qemu:/usr/share/seabios
+
+for tool in apt-get dpkg-source gcc meson ninja patch pkg-config; do
+	command -v "$tool" >/dev/null || die "$tool is missing; on Debian:" \
+		"apt-get install dpkg-dev gcc meson ninja-build patch" \
+		"pkg-config libglib2.0-dev libpixman-1-dev libcap-ng-dev" \
+		"libattr1-dev"
+done
+for lib in glib-2.0 pixman-1 libcap-ng libattr; do
+	pkg-config --exists "$lib" || die "the headers of $lib are missing"
+done
+[ -f /usr/share/seabios/bios-256k.bin ] ||
+	die "the packages seabios and qemu-system-data are missing"
+
+[ -z "$clean" ] || rm -rf "$cache"
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+
+# Run apt-get or apt-cache with a package list of our own: the source lines
+# that belong to the binary lines the system has. Its own lists stay as they
+# are.
+own_apt()
+{
+	local cmd=$1
+
+	shift
+	"$cmd" -o Dir::Etc::sourcelist=/dev/null \
+	       -o Dir::Etc::sourceparts="$cache/apt/sources.d" \
+	       -o Dir::State::lists="$cache/apt/lists" \
+	       -o Dir::Cache="$cache/apt/cache" \
+	       -o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+setup_apt()
+{
+	local f n=0
+
+	rm -rf "$cache/apt"
+	mkdir -p "$cache/apt"/{sources.d,lists/partial,cache/archives/partial}
+	for f in /etc/apt/sources.list.d/*.sources; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed 's/^Types:.*/Types: deb-src/' "$f" \
+			>"$cache/apt/sources.d/$n.sources"
+	done
+	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed -n 's/^deb\([[:space:]]\)/deb-src\1/p' "$f" \
+			>"$cache/apt/sources.d/$n.list"
+	done
+	own_apt apt-get -qq update ||
+		say "some package lists could not be had; trying without them"
+}
+
+# Versions that an archive lists but no longer has are passed over
+fetch()
+{
+	local version tmp=$cache/fetch
+
+	[ ! -f "$cache/src/.complete" ] || return 0
+	say "fetching the source package of QEMU"
+	setup_apt
+	rm -rf "$tmp" "$cache/src"
+	mkdir -p "$tmp"
+	for version in $(own_apt apt-cache madison qemu |
+			 awk -F'|' '/Sources/ { print $2 }'); do
+		say "trying version $version"
+		if (cd "$tmp" && own_apt apt-get -qq source --download-only \
+			"qemu=$version") >&2; then
+			break
+		fi
+		rm -f "$tmp"/*
+	done
+	set -- "$tmp"/*.dsc
+	[ -f "$1" ] || die "no version of the qemu source package to be had"
+	say "unpacking"
+	dpkg-source --no-check -x "$1" "$cache/src" >/dev/null
+	rm -rf "$tmp" "$cache/apt"
+	patch -d "$cache/src" -p1 --no-backup-if-mismatch >/dev/null \
+		<"$model/qemu.patch"
+	touch "$cache/src/.complete"
+}
+
+# Copy what changed, so that ninja rebuilds no more than that
+update_model()
+{
+	local dst=$cache/src/hw/net/xl710 f name
+
+	mkdir -p "$dst"
+	for f in "$model"/*; do
+		name=${f##*/}
+		[ "$name" != qemu.patch ] || continue
+		cmp -s "$f" "$dst/$name" || cp "$f" "$dst/$name"
+	done
+	for f in "$dst"/*; do
+		[ -e "$model/${f##*/}" ] || rm -f "$f"
+	done
+}
+
+build()
+{
+	local dir=$cache/build-$variant opts=() cc=gcc
+
+	if command -v ccache >/dev/null; then
+		export CCACHE_DIR=${cache%/qemu}/ccache
+		cc="ccache gcc"
+	fi
+	if [ ! -f "$dir/build.ninja" ]; then
+		say "configuring"
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		[ "$variant" != asan ] || opts+=(--enable-sanitizers)
+		(cd "$dir" && "$cache/src/configure" --without-default-features \
+			--target-list=x86_64-softmmu --enable-tcg \
+			--enable-virtfs --enable-attr --enable-cap-ng \
+			--firmwarepath="$firmware" --disable-werror \
+			--meson="$(command -v meson)" --cc="$cc" \
+			"${opts[@]}" >configure.log) || {
+			tail -20 "$dir/configure.log" >&2
+			rm -f "$dir/build.ninja"
+			die "configure failed"
+		}
+	fi
+	say "building with $jobs jobs"
+	if [ -t 2 ]; then
+		ninja -C "$dir" -j"$jobs" qemu-system-x86_64 >&2
+	else
+		ninja -C "$dir" -j"$jobs" qemu-system-x86_64 >"$dir/ninja.log" ||
+			{ tail -40 "$dir/ninja.log" >&2; die "build failed"; }
+	fi
+}
+
+model_hash()
+{
+	(cd "$model" && cat -- * "$top/scripts/qemu.sh") | sha256sum |
+		cut -c1-16
+}
+
+version=$(cat "$cache/src/VERSION" 2>/dev/null || echo none)
+bin=$cache/bin/$version-$variant-$(model_hash)/qemu-system-x86_64
+if [ ! -x "$bin" ]; then
+	fetch
+	update_model
+	build
+	version=$(cat "$cache/src/VERSION")
+	bin=$cache/bin/$version-$variant-$(model_hash)/qemu-system-x86_64
+	mkdir -p "${bin%/*}.new"
+	cp "$cache/build-$variant/qemu-system-x86_64" "${bin%/*}.new/"
+	rm -rf "${bin%/*}"
+	mv "${bin%/*}.new" "${bin%/*}"
+	# keep the last few states only
+	find "$cache/bin" -mindepth 1 -maxdepth 1 -type d -name "*-$variant-*" \
+		-printf '%T@ %p\n' | sort -rn | tail -n +4 | cut -d' ' -f2- |
+		xargs -r rm -rf
+fi
+[ -n "$print" ] || say "QEMU $version with the XL710 model:"
+echo "$bin"

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Intel XL710 40 GbE controller: what the files of the model share
+ *
+ *   xl710.c    PCI device, resets, link, netdev, properties
+ *   regs.c     the register file: what exists, what sticks, who is told
+ *   irq.c      MSI-X/MSI/INTx, interrupt moderation, causes
+ *   adminq.c   the two admin queue rings, dispatch
+ *   aqcmd.c    admin commands: identity, capabilities, PHY, NVM, registers
+ *   nvm.c      shadow RAM
+ *   switch.c   admin commands of the switch (VSI, VEB, filters), Rx filtering
+ *   hmc.c      host memory cache: backing pages, queue contexts
+ *   tx.c       transmit queues and offloads
+ *   rx.c       receive queues
+ *   steer.c    packet classification, RSS, flow director
+ *   gen.c      packet generator
+ *
+ * Everything runs under the big QEMU lock.
+ */
+#ifndef XL710_H
+#define XL710_H
+
+#include "hw/pci/pci.h"
+#include "net/net.h"
+#include "qemu/timer.h"
+#include "qom/object.h"
+#include "xl710_regs.h"
+
+#define TYPE_XL710 "xl710"
+OBJECT_DECLARE_SIMPLE_TYPE(XL710State, XL710)
+
+#define XL710_MAX_VSI           64
+#define XL710_MAX_VEB           16
+#define XL710_MAX_SD            4096
+#define XL710_MAX_TX_FRAGS      256
+#define XL710_TX_BUF            (256 * KiB + 512)
+#define XL710_SR_WORDS          32768           /* 64 KiB of shadow RAM */
+#define XL710_SEID_PORT         2
+#define XL710_SEID_PF           16
+#define XL710_SEID_VEB          288             /* + index */
+#define XL710_SEID_VSI          390             /* + VSI number */
+#define XL710_FD_GUARANTEED     512
+#define XL710_FD_BEST_EFFORT    7680
+
+typedef struct XL710AQDesc {
+    uint16_t flags;
+    uint16_t opcode;
+    uint16_t datalen;
+    uint16_t retval;
+    uint32_t cookie_high;
+    uint32_t cookie_low;
+    uint8_t param[16];
+} QEMU_PACKED XL710AQDesc;
+
+/* Context of a Tx queue, and the packet that is being collected */
+typedef struct XL710TxQueue {
+    bool ena;
+    bool busy;
+    bool head_wb;
+    bool fd_ena;
+    uint16_t head;
+    uint16_t qlen;
+    uint16_t vsi;
+    uint64_t base;
+    uint64_t wb_addr;
+    /* of the packet in progress */
+    bool have_ctx;
+    bool have_fltr;
+    uint16_t nfrags;
+    uint32_t len;
+    uint64_t ctx[2];
+    uint64_t fltr[2];
+    struct {
+        uint64_t addr;
+        uint32_t len;
+    } frag[XL710_MAX_TX_FRAGS];
+} XL710TxQueue;
+
+typedef struct XL710RxQueue {
+    bool ena;
+    bool desc32;
+    uint16_t head;
+    uint16_t qlen;
+    uint32_t dbuff;             /* bytes of one buffer */
+    uint32_t rxmax;
+    uint64_t base;
+} XL710RxQueue;
+
+typedef struct XL710Vector {
+    uint8_t pending;            /* one bit an ITR index */
+    int64_t next[3];            /* ns: not to fire before, by ITR index */
+    int64_t next_any;           /* ns: the rate limit */
+    QEMUTimer *timer;
+    XL710State *s;
+} XL710Vector;
+
+typedef struct XL710VSI {
+    bool used;
+    uint16_t uplink;
+    uint16_t type;
+    uint16_t promisc;
+    uint8_t info[128];          /* as the driver wrote it, little endian */
+    uint8_t lut[64];
+    unsigned long *vlan_promisc[3];     /* unicast, multicast, broadcast */
+} XL710VSI;
+
+typedef struct XL710MacFilter {
+    uint8_t mac[6];
+    uint16_t vlan;
+    bool any_vlan;
+    uint16_t vsi;
+} XL710MacFilter;
+
+typedef struct XL710EtypeFilter {
+    uint16_t etype;
+    uint16_t flags;
+    uint16_t vsi;
+} XL710EtypeFilter;
+
+/* What the parser found in a packet */
+typedef struct XL710Pkt {
+    const uint8_t *data;
+    uint32_t len;
+    bool ip4, ip6, frag, csum_done, ip_bad, l4_bad, udp_zero, ip6_ext;
+    uint8_t proto;
+    uint8_t pctype;
+    uint8_t ptype;
+    bool vlan;
+    uint16_t tci;
+    uint32_t l3, l4, l5;
+} XL710Pkt;
+
+typedef struct XL710FdFilter {
+    uint32_t fd_id;
+    uint16_t queue;
+    uint16_t vsi;
+    uint8_t dest;
+    uint8_t status;
+    bool cnt_ena;
+    uint16_t cnt_index;
+    bool best_effort;
+} XL710FdFilter;
+
+struct XL710State {
+    PCIDevice parent_obj;
+
+    MemoryRegion csr;
+    MemoryRegion msix_bar;
+    NICState *nic;
+    NICConf conf;
+    XL710State *wire;           /* the port at the other end of the cable */
+
+    /* properties */
+    bool msi_prop, msix_prop;
+    uint32_t num_queues;
+    bool sink;
+    uint32_t gen_size, gen_flows;
+    uint64_t gen_rate;
+    uint64_t gen_count;
+
+    uint32_t *regs;
+    uint16_t *sr;               /* shadow RAM */
+
+    /* admin queue */
+    uint8_t *aq_buf;
+    GPtrArray *arq_backlog;
+    bool asq_busy;
+    bool nvm_owned;
+
+    /* PHY and link */
+    bool lse;
+    bool an_on;                 /* the link is enabled */
+    bool link_up;
+    bool training;
+    uint16_t phy_mask;
+    uint32_t phy_types;
+    uint8_t phy_types_ext;
+    uint8_t phy_abilities;
+    uint8_t phy_speeds;
+    uint8_t loopback;
+    uint16_t max_frame;
+    QEMUTimer *an_timer;
+    QEMUTimer *reset_timer;
+    uint32_t reset_type;
+
+    /* switch */
+    XL710VSI vsi[XL710_MAX_VSI];
+    uint16_t veb_uplink[XL710_MAX_VEB];
+    bool veb_used[XL710_MAX_VEB];
+    GArray *mac_filters;
+    GArray *etype_filters;
+    int default_vsi;
+    uint16_t udp_tunnel[16];    /* 0: free */
+    uint16_t bw_limit;
+
+    /* HMC */
+    uint64_t *sd;               /* XL710_MAX_SD segment descriptors */
+
+    XL710TxQueue *txq;
+    XL710RxQueue *rxq;
+    uint8_t *tx_buf;
+    uint8_t *seg_buf;
+    struct NetRxPkt *parser;
+
+    /* steering */
+    GHashTable *fd;
+    uint32_t fd_guaranteed, fd_best_effort;
+
+    XL710Vector vec[XL710_MAX_VECTORS];
+
+    /* generator and sink */
+    QEMUTimer *gen_timer;
+    int64_t gen_start;
+    uint64_t gen_due;           /* packets since gen_start */
+    uint32_t gen_flow;
+    uint8_t *gen_pkt;
+    uint64_t gen_sent, gen_dropped;
+    uint64_t sink_packets, sink_bytes;
+};
+
+static inline uint32_t xl710_reg(XL710State *s, uint32_t addr)
+{
+    return s->regs[addr >> 2];
+}
+
+static inline void xl710_set_reg(XL710State *s, uint32_t addr, uint32_t val)
+{
+    s->regs[addr >> 2] = val;
+}
+
+/* Add to a 48-bit counter of which @addr is the low half */
+static inline void xl710_count(XL710State *s, uint32_t addr, uint64_t n)
+{
+    uint64_t v = xl710_reg(s, addr) |
+                 (uint64_t)xl710_reg(s, addr + 4) << 32;
+
+    v = (v + n) & MAKE_64BIT_MASK(0, 48);
+    xl710_set_reg(s, addr, v);
+    xl710_set_reg(s, addr + 4, v >> 32);
+}
+
+static inline void xl710_count32(XL710State *s, uint32_t addr, uint32_t n)
+{
+    s->regs[addr >> 2] += n;
+}
+
+/* xl710.c */
+
+/* Forget all that a reset of this PF forgets (RTRIG and FLR do more) */
+void xl710_pf_reset(XL710State *s);
+/* Start a core (RTRIG_CORER) or global reset; it ends 100 ms later */
+void xl710_start_reset(XL710State *s, uint32_t trigger);
+/* The link may have changed: tell both ends */
+void xl710_link_update(XL710State *s);
+/* Drop the link, bring it back 50 ms later */
+void xl710_link_restart(XL710State *s);
+/* A malicious driver event on a queue; the queue stops */
+void xl710_mdd_tx(XL710State *s, int q, int event);
+void xl710_mdd_rx(XL710State *s, int q, int event);
+
+/* regs.c */
+void xl710_regs_init(XL710State *s);
+void xl710_regs_reset(XL710State *s, bool core);
+uint32_t xl710_reg_read(XL710State *s, uint32_t addr);
+void xl710_reg_write(XL710State *s, uint32_t addr, uint32_t val);
+
+/* irq.c */
+void xl710_irq_init(XL710State *s);
+void xl710_irq_uninit(XL710State *s);
+void xl710_irq_reset(XL710State *s);
+/* Something happened on a queue: raise its vector, moderated */
+void xl710_irq_queue(XL710State *s, int q, bool rx);
+/* Something else happened: set the bit(s) in ICR0, raise vector 0 */
+void xl710_irq_other(XL710State *s, uint32_t cause);
+void xl710_irq_dyn_write(XL710State *s, int vec, uint32_t val);
+uint32_t xl710_irq_icr0_read(XL710State *s);
+void xl710_irq_ena_write(XL710State *s, uint32_t val);
+
+/* adminq.c */
+void xl710_asq_run(XL710State *s);
+void xl710_arq_flush(XL710State *s);
+void xl710_aq_reset(XL710State *s);
+/* Post an event with @param (16 bytes) on the admin receive queue */
+void xl710_arq_post(XL710State *s, uint16_t opcode, const void *param);
+/*
+ * A command handler: @d is the descriptor, the reply is written over its
+ * param; @buf holds the *@len bytes of the indirect buffer and has room for
+ * 4096; what *@len says on return is written back if the command is indirect.
+ * Returns AQ_RC_*.
+ */
+typedef uint16_t XL710AQHandler(XL710State *s, XL710AQDesc *d, uint8_t *buf,
+                                uint32_t *len);
+typedef struct XL710AQCmd {
+    uint16_t opcode;
+    uint16_t min_len;           /* of the buffer; 0: no buffer needed */
+    XL710AQHandler *run;
+} XL710AQCmd;
+extern const XL710AQCmd xl710_aq_cmds[];
+extern const XL710AQCmd xl710_switch_cmds[];
+
+/* aqcmd.c */
+void xl710_fill_link_status(XL710State *s, uint8_t *param);
+
+/* nvm.c */
+void xl710_nvm_init(XL710State *s);
+void xl710_nvm_srctl(XL710State *s, uint32_t val);
+
+/* switch.c */
+void xl710_switch_reset(XL710State *s);
+/*
+ * Which VSIs get a received packet: fills @out (XL710_MAX_VSI entries) and
+ * returns how many.
+ */
+int xl710_switch_rx(XL710State *s, const XL710Pkt *p, uint16_t *out);
+/* Queue of the PF that is queue @idx of the VSI, or -1 */
+int xl710_vsi_queue(XL710State *s, const XL710VSI *v, unsigned idx);
+/* First queue and width (in bits) of the VSI's traffic class 0 */
+void xl710_vsi_tc0(const XL710VSI *v, unsigned *off, unsigned *pow);
+bool xl710_vsi_strips_vlan(const XL710VSI *v);
+/* Does a control packet filter drop this packet on its way out? */
+bool xl710_switch_tx_drop(XL710State *s, const uint8_t *data, uint32_t len);
+
+/* hmc.c */
+void xl710_hmc_reset(XL710State *s);
+void xl710_hmc_sdcmd(XL710State *s, uint32_t val);
+bool xl710_hmc_load_tx(XL710State *s, int q);
+bool xl710_hmc_load_rx(XL710State *s, int q);
+
+/* tx.c */
+void xl710_tx_enable(XL710State *s, int q, bool on);
+void xl710_tx_run(XL710State *s, int q);
+
+/* rx.c */
+void xl710_rx_enable(XL710State *s, int q, bool on);
+/*
+ * Receive one frame (without CRC). Returns false if @may_wait and the frame
+ * must wait for buffers (flow control), true if it is dealt with.
+ */
+bool xl710_rx(XL710State *s, const uint8_t *data, uint32_t len, bool may_wait);
+unsigned xl710_rx_room(XL710State *s, int q);
+/* Report a flow director programming error on an Rx queue */
+void xl710_rx_prog_status(XL710State *s, int q, uint64_t error, uint32_t fd_id);
+
+/* steer.c */
+void xl710_steer_init(XL710State *s);
+void xl710_steer_reset(XL710State *s);
+void xl710_fd_flush(XL710State *s);
+void xl710_parse(XL710State *s, XL710Pkt *p, const uint8_t *data,
+                 uint32_t len);
+uint32_t xl710_rss_hash(XL710State *s, const XL710Pkt *p);
+bool xl710_rss_enabled(XL710State *s, const XL710Pkt *p);
+unsigned xl710_rss_lut(XL710State *s, const XL710VSI *v, int vsi,
+                       uint32_t hash);
+const XL710FdFilter *xl710_fd_lookup(XL710State *s, const XL710Pkt *p);
+void xl710_fd_program(XL710State *s, int q, const uint64_t *desc,
+                      const uint8_t *data, uint32_t len);
+
+/* gen.c */
+void xl710_gen_init(XL710State *s);
+void xl710_gen_uninit(XL710State *s);
+void xl710_gen_update(XL710State *s);
+
+#endif

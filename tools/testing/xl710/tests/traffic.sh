@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# ping and iperf3 between the ports, offloads on and off, small and large MTU.
+# shellcheck disable=SC2317,SC2086 source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+SECS=${SHORT:+1}
+SECS=${SECS:-3}
+
+# iperf ARGS...: from port 0 to port 1; something must arrive
+iperf()
+{
+	local out pid
+
+	n1 iperf3 -s -1 >/dev/null 2>&1 &
+	pid=$!
+	PIDS+=("$pid")
+	wait_for 10 eval 'ip netns exec $NS1 ss -Hltn sport = 5201 | grep -q .'
+	out=$(n0 iperf3 -c $IP1 -t "$SECS" --connect-timeout 5000 "$@" 2>&1) || {
+		echo "$out"
+		kill $pid 2>/dev/null
+		return 1
+	}
+	wait $pid
+	echo "$out" | grep -E 'receiver|sender' | grep -vE ' 0\.00 (bits|Bytes)' |
+		tail -2 | sed 's/^/# /'
+	grep -q receiver <<<"$out"
+}
+
+# Print the rate too: it is worth to see
+run()
+{
+	local name=$1 out
+
+	shift
+	if out=$(iperf "$@"); then
+		ok "$name"
+	else
+		not_ok "$name" "iperf3 $*"
+	fi
+	echo "$out" | tail -n 12
+}
+
+OFFLOADS=(rx tx sg tso gso gro rxvlan txvlan)
+
+set_offloads()
+{
+	local o args=()
+
+	for o in "${OFFLOADS[@]}"; do
+		args+=("$o" "$1")
+	done
+	n0 ethtool -K "$IF0" "${args[@]}" && n1 ethtool -K "$IF1" "${args[@]}"
+}
+
+set_mtu()
+{
+	n0 ip link set "$IF0" mtu "$1" && n1 ip link set "$IF1" mtu "$1" &&
+		wait_for 10 links_up && addresses &&
+		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
+}
+
+csum_errors()
+{
+	[ "$(stat $NS0 "$IF0" port.rx_csum_bad)" = 0 ] &&
+		[ "$(stat $NS1 "$IF1" port.rx_csum_bad)" = 0 ]
+}
+
+sizes()
+{
+	local s
+
+	for s in 0 1 18 100 1000 "$1"; do
+		n0 ping -q -c 2 -i 0.05 -W 2 -M "do" -s "$s" $IP1 || return 1
+	done
+}
+
+vlan()
+{
+	n0 ip link add link "$IF0" name v0 type vlan id 71 &&
+		n1 ip link add link "$IF1" name v1 type vlan id 71 &&
+		n0 ip addr add 10.72.0.1/24 dev v0 &&
+		n1 ip addr add 10.72.0.2/24 dev v1 &&
+		n0 ip link set v0 up && n1 ip link set v1 up &&
+		wait_for 5 n0 ping -q -c 1 -W 1 10.72.0.2 &&
+		n0 ping -q -c 5 -i 0.1 -W 2 10.72.0.2
+}
+
+vlan_off()
+{
+	n0 ip link del v0
+	n1 ip link del v1
+}
+
+setup
+check "traffic: ping, all sizes to MTU 1500" sizes 1472
+run "traffic: TCP"
+run "traffic: TCP, 4 flows" -P 4
+run "traffic: UDP" -u -b 50M -l 1400
+check "traffic: VLAN, offloaded" vlan
+check "traffic: offloads off" set_offloads off
+check "traffic: VLAN, not offloaded" n0 ping -q -c 5 -i 0.1 -W 2 10.72.0.2
+vlan_off
+run "traffic: TCP, offloads off"
+if [ -z "$SHORT" ]; then
+	run "traffic: UDP, offloads off" -u -b 50M -l 1400
+	run "traffic: TCP over IPv6, offloads off" -6 -c $IP61
+fi
+check "traffic: offloads on" set_offloads on
+check "traffic: MTU 9000" set_mtu 9000
+check "traffic: ping, all sizes to MTU 9000" sizes 8972
+run "traffic: TCP, MTU 9000"
+if [ -z "$SHORT" ]; then
+	run "traffic: TCP, 4 flows, MTU 9000" -P 4
+	run "traffic: UDP, MTU 9000" -u -b 100M -l 8900
+	run "traffic: TCP over IPv6, MTU 9000" -6 -c $IP61
+	check "traffic: MTU 9000, offloads off" set_offloads off
+	run "traffic: TCP, MTU 9000, offloads off"
+	check "traffic: offloads on again" set_offloads on
+fi
+check "traffic: MTU 9702, the most that the driver takes" set_mtu 9702
+check "traffic: ping, all sizes to MTU 9702" sizes 9674
+check "traffic: MTU 1500" set_mtu 1500
+check "traffic: no bad checksum" csum_errors
+finish
