@@ -160,10 +160,10 @@ def run(kernel: str, test: Test) -> Result:
     return result
 
 
-def new_files() -> list[str]:
-    """The new files of the series."""
-    lines = (TOP / "series/series").read_text().splitlines()
-    return [line.strip() for line in lines if line[:1].isspace() and line.strip()]
+def listed(what: str) -> list[str]:
+    """The series' own programs or scripts, as scripts/progs found them."""
+    file = BUILD / "selftests" / what
+    return file.read_text().split() if file.exists() else []
 
 
 def find_guest_tests(kernel: str) -> list[Test]:
@@ -173,17 +173,14 @@ def find_guest_tests(kernel: str) -> list[Test]:
         for module in sorted(directory.glob("*.ko")):
             if re.search("kunit|test", module.stem):
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
-    if (NET / "tpacket4").exists():
-        tests.append(Test("tpacket4", ["./tpacket4"]))
+    for name in listed("programs"):
+        tests.append(Test(name, [f"./{name}"]))
         if kernel == "plain":
-            tests.append(Test("tpacket4-32", ["../net32/tpacket4"]))
+            tests.append(Test(f"{name}-32", [f"../net32/{name}"]))
     tests.append(Test("psock_tpacket", ["./psock_tpacket"]))
     tests.append(Test("psock_fanout", ["./psock_fanout"]))
     tests.append(Test("psock_snd", ["./psock_snd.sh"]))
-    for name in new_files():
-        path = Path(name)
-        if path.match("selftests/net/*.sh") and os.access(NET / path.name, os.X_OK):
-            tests.append(Test(path.stem, [f"./{path.name}"]))
+    tests += [Test(Path(n).stem, ["bash", n]) for n in listed("scripts")]
     return tests
 
 
