@@ -25,6 +25,7 @@ TOP = Path(__file__).resolve().parent.parent
 BUILD = TOP / "build"
 SCRIPTS = TOP / "scripts"
 NET = BUILD / "selftests" / "net"
+XL710 = TOP / "tools/testing/xl710/tests"
 SKIP = 4  # kselftest's exit code for it
 
 # What no kernel log may contain.
@@ -37,7 +38,7 @@ SPLAT = re.compile(
     r"refcount_t: |leaked|corruption|ODEBUG: |DMA-API: .*(warning|error|driver)|"
     r"Bad page|bad page|invalid opcode|Modules linked in"
 )
-TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+(?: -)? ?(?P<rest>.*)")
+TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok (?:\d+(?: -)? ?|- )(?P<rest>.*)")
 
 
 @dataclass
@@ -184,22 +185,30 @@ def find_guest_tests(kernel: str) -> list[Test]:
     return tests
 
 
-def find_xl710_tests() -> list[Test]:
-    tests = sorted((TOP / "tools/testing/xl710/tests").glob("*.sh"))
-    if not tests:
-        return []
-    made = subprocess.run(
-        [SCRIPTS / "qemu.sh", "--print"],
-        check=False,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if made.returncode:
-        sys.exit("test.py: cannot build the QEMU that has an XL710")
-    qemu = ["--qemu", made.stdout.strip(), "--nic", "xl710"]
+def find_xl710_tests(list_only: bool) -> list[Test]:
+    """The tests of the XL710 model, in their short form."""
+    scripts = sorted(XL710.glob("*.sh"))
+    qemu = ""
+    if scripts and not list_only:
+        made = subprocess.run(
+            [SCRIPTS / "qemu.sh", "--print"],
+            check=False,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if made.returncode:
+            sys.exit("test.py: cannot build the QEMU that has an XL710")
+        qemu = made.stdout.strip()
+    command = ["env", "XL710_SHORT=1", "bash"]
     return [
-        Test(f"xl710-{path.stem}", [str(path)], cwd=path.parent, vm=qemu)
-        for path in tests
+        Test(
+            f"xl710-{path.stem}",
+            [*command, str(path)],
+            cwd=path.parent,
+            vm=["--qemu", qemu, "--nic", "xl710"],
+        )
+        for path in scripts
+        if path.name != "lib.sh"
     ]
 
 
@@ -209,6 +218,8 @@ def build(kernels: list[str]) -> None:
     if "plain" not in kernels:  # its headers
         steps.insert(0, ["plain", str(SCRIPTS / "kernel"), "plain"])
     steps.append(["selftests", str(SCRIPTS / "progs"), "selftests"])
+    if "plain" in kernels and XL710.exists():
+        steps.append(["qemu", str(SCRIPTS / "qemu.sh")])
     for number, (name, *command) in enumerate(steps, 1):
         title = f"[{number}/{len(steps)}] building: {name}"
         env = dict(os.environ)
@@ -231,8 +242,9 @@ def main() -> int:
         build(kernels)
 
     total = Result()
+    xl710 = find_xl710_tests(args.list) if "plain" in kernels else []
     plan = [(kernel, test) for kernel in kernels for test in find_guest_tests(kernel)]
-    plan += [("plain", test) for test in find_xl710_tests() if "plain" in kernels]
+    plan += [("plain", test) for test in xl710]
     unit = ["python3", "-m", "unittest", "-q", "test_series"]
     series = Test("series-tool", unit, "host", SCRIPTS / "tests")
     plan.append(("host", series))
