@@ -87,7 +87,9 @@ static void v2_close(struct port *p)
 
 static unsigned int v2_rx_drop(struct port *p, unsigned int max)
 {
+	const bool verify = p->cfg->verify;
 	struct v2 *v = p->ring;
+	__u64 bytes = 0;
 	unsigned int n;
 
 	for (n = 0; n < max; n++) {
@@ -96,10 +98,13 @@ static unsigned int v2_rx_drop(struct port *p, unsigned int max)
 		if (!(status(h) & TP_STATUS_USER))
 			break;
 		__builtin_prefetch(frame(v->rx, v, v->rx_next + 1));
-		packet_seen(p, (__u8 *)h + h->tp_mac, h->tp_snaplen);
+		bytes += h->tp_snaplen;
+		if (verify)
+			packet_check(p, (__u8 *)h + h->tp_mac, h->tp_snaplen);
 		set_status(h, TP_STATUS_KERNEL);
 		v->rx_next++;
 	}
+	p->n.bytes += bytes;
 	return n;
 }
 
@@ -156,8 +161,10 @@ static bool v2_tx_busy(struct port *p)
 
 static unsigned int v2_forward(struct port *p, unsigned int max)
 {
+	const bool verify = p->cfg->verify;
 	struct v2 *v = p->ring;
 	unsigned int n, room = tx_room(v);
+	__u64 bytes = 0;
 
 	if (max > room)
 		max = room;
@@ -170,7 +177,9 @@ static unsigned int v2_forward(struct port *p, unsigned int max)
 			break;
 		__builtin_prefetch(frame(v->rx, v, v->rx_next + 1));
 		data = (__u8 *)h + h->tp_mac;
-		packet_seen(p, data, h->tp_snaplen);
+		bytes += h->tp_snaplen;
+		if (verify)
+			packet_check(p, data, h->tp_snaplen);
 
 		t = frame(v->tx, v, v->tx_next++);
 		copy_swapped((__u8 *)t + TX_OFFSET, data, h->tp_snaplen);
@@ -179,6 +188,7 @@ static unsigned int v2_forward(struct port *p, unsigned int max)
 		set_status(h, TP_STATUS_KERNEL);
 		v->rx_next++;
 	}
+	p->n.bytes += bytes;
 	return n;
 }
 

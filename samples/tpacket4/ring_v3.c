@@ -164,14 +164,19 @@ static bool pkt_ready(struct v3 *v)
 
 static unsigned int v3_rx_drop(struct port *p, unsigned int max)
 {
+	const bool verify = p->cfg->verify;
 	struct v3 *v = p->ring;
+	__u64 bytes = 0;
 	unsigned int n;
 
 	for (n = 0; n < max && pkt_ready(v); n++) {
-		packet_seen(p, (__u8 *)v->pkt + v->pkt->tp_mac,
-			    v->pkt->tp_snaplen);
+		bytes += v->pkt->tp_snaplen;
+		if (verify)
+			packet_check(p, (__u8 *)v->pkt + v->pkt->tp_mac,
+				     v->pkt->tp_snaplen);
 		pkt_next(v);
 	}
+	p->n.bytes += bytes;
 	return n;
 }
 
@@ -228,8 +233,10 @@ static bool v3_tx_busy(struct port *p)
 
 static unsigned int v3_forward(struct port *p, unsigned int max)
 {
+	const bool verify = p->cfg->verify;
 	struct v3 *v = p->ring;
 	unsigned int n, room = tx_room(v);
+	__u64 bytes = 0;
 
 	if (max > room)
 		max = room;
@@ -237,13 +244,16 @@ static unsigned int v3_forward(struct port *p, unsigned int max)
 		__u8 *data = (__u8 *)v->pkt + v->pkt->tp_mac;
 		struct tpacket3_hdr *t = tx_frame(v, v->tx_next++);
 
-		packet_seen(p, data, v->pkt->tp_snaplen);
+		bytes += v->pkt->tp_snaplen;
+		if (verify)
+			packet_check(p, data, v->pkt->tp_snaplen);
 		copy_swapped((__u8 *)t + TX_OFFSET, data,
 			     v->pkt->tp_snaplen);
 		t->tp_len = v->pkt->tp_snaplen;
 		set_status(t, TP_STATUS_SEND_REQUEST);
 		pkt_next(v);
 	}
+	p->n.bytes += bytes;
 	return n;
 }
 

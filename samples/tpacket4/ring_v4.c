@@ -71,20 +71,27 @@ static void v4_close(struct port *p)
  * Look at n descriptors that have come back on Rx; return how many packets
  * end among them. With swap, do what l2fwd does to each packet.
  */
-static unsigned int look(struct port *p, struct v4 *v, unsigned int n,
-			 bool swap)
+static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
+				bool swap)
 {
-	unsigned int i, packets = 0;
+	const bool verify = p->cfg->verify;
+	unsigned int i, packets = n;
+	bool cont = v->cont;
+	__u64 bytes = 0;
 
 	for (i = 0; i < n; i++) {
-		struct tpacket4_desc *d = tp4_ring_at(&v->sock.rx, i);
+		const struct tpacket4_desc *d = tp4_ring_at(&v->sock.rx, i);
 
-		if (swap && !v->cont)
+		if (swap && !cont)
 			swap_macs(tp4_data(&v->area, d));
-		v->cont = d->flags & TP4_PKT_CONT;
-		packets += !v->cont;
-		packet_seen(p, tp4_data(&v->area, d), d->len);
+		bytes += d->len;
+		if (verify)
+			packet_check(p, tp4_data(&v->area, d), d->len);
+		cont = d->flags & TP4_PKT_CONT;
+		packets -= cont;
 	}
+	v->cont = cont;
+	p->n.bytes += bytes;
 	return packets;
 }
 

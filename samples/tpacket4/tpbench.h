@@ -157,14 +157,6 @@ static inline void copy_swapped(__u8 *to, const __u8 *from,
 	memcpy(to + 12, from + 12, len - 12);
 }
 
-static inline void packet_seen(struct port *p, const __u8 *data,
-			       unsigned int len)
-{
-	p->n.bytes += len;
-	if (p->cfg->verify)
-		packet_check(p, data, len);
-}
-
 /* report.c */
 bool report_due(void);	/* call report_tick() */
 void report_start(double duration);

@@ -148,6 +148,22 @@ typedef __u64 __attribute__((__may_alias__)) tp4_word;
 #endif
 #endif /* 64 bit */
 
+/* All but the frame number: the slot changes hands. */
+static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
+				      __u16 offset, __u8 flags)
+{
+	flags |= TP4_DESC_KERNEL;
+#if UINTPTR_MAX > 0xffffffffu
+	__atomic_store_n((tp4_word *)&d->len, TP4_WORD(len, offset, flags),
+			 __ATOMIC_RELEASE);
+#else
+	d->len = len;
+	d->offset = offset;
+	d->error = 0;
+	__atomic_store_n(&d->flags, flags, __ATOMIC_RELEASE);
+#endif
+}
+
 /**
  * tp4_desc_give - fill a descriptor and hand it to the kernel
  * @d: a slot of a ring that is the program's
@@ -160,16 +176,7 @@ static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
 				 __u32 len, __u16 offset, __u8 flags)
 {
 	d->idx = idx;
-	flags |= TP4_DESC_KERNEL;
-#if UINTPTR_MAX > 0xffffffffu
-	__atomic_store_n((tp4_word *)&d->len, TP4_WORD(len, offset, flags),
-			 __ATOMIC_RELEASE);
-#else
-	d->len = len;
-	d->offset = offset;
-	d->error = 0;
-	__atomic_store_n(&d->flags, flags, __ATOMIC_RELEASE);
-#endif
+	__tp4_desc_publish(d, len, offset, flags);
 }
 
 /**
@@ -285,13 +292,11 @@ static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
 /* Lend n of the frames that are held back, each in its own slot. */
 static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 {
-	unsigned int i;
+	struct tpacket4_desc *ring = r->q.ring;
+	unsigned int i, mask = r->q.ring_mask, first = r->q.avail_idx;
 
-	for (i = n; i--; ) {
-		struct tpacket4_desc *d = __tp4_ring_next(r, i);
-
-		tp4_desc_give(d, d->idx, 0, 0, 0);
-	}
+	for (i = first + n; i-- != first; )
+		__tp4_desc_publish(&ring[i & mask], 0, 0, 0);
 	__tp4_ring_gave(r, n);
 	r->held -= n;
 }
@@ -321,12 +326,14 @@ static inline void tp4_ring_flush(struct tp4_ring *r)
  */
 static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 {
+	const struct tpacket4_desc *ring = r->q.ring;
+	unsigned int mask = r->q.ring_mask, first = r->q.last_used_idx;
 	unsigned int pending = tp4_ring_pending(r);
 	unsigned int n = r->seen;
 
 	if (max > pending)
 		max = pending;
-	while (n < max && tp4_desc_ready(tp4_ring_at(r, n)))
+	while (n < max && tp4_desc_ready(&ring[(first + n) & mask]))
 		n++;
 	r->seen = n;
 	return n < max ? n : max;
@@ -450,12 +457,16 @@ static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
 					    struct tp4_ring *tx,
 					    unsigned int n)
 {
+	struct tpacket4_desc *to = tx->q.ring, *from = rx->q.ring;
+	unsigned int to_mask = tx->q.ring_mask, from_mask = rx->q.ring_mask;
+	unsigned int t = tx->q.avail_idx, f = rx->q.last_used_idx;
 	unsigned int i;
 
 	if (n > tx->q.num_free)
 		n = tx->q.num_free;
 	for (i = n; i--; )
-		tp4_desc_move(__tp4_ring_next(tx, i), tp4_ring_at(rx, i));
+		tp4_desc_move(&to[(t + i) & to_mask],
+			      &from[(f + i) & from_mask]);
 	tp4_ring_take(rx, n);
 	__tp4_ring_gave(tx, n);
 	return n;
@@ -473,14 +484,18 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 					   struct tp4_ring *rx,
 					   unsigned int n)
 {
+	struct tpacket4_desc *to = rx->q.ring, *from = tx->q.ring;
+	unsigned int to_mask = rx->q.ring_mask, from_mask = tx->q.ring_mask;
+	unsigned int t, f = tx->q.last_used_idx;
 	unsigned int i;
 
 	tp4_ring_flush(rx);
+	t = rx->q.avail_idx;
 	if (n > rx->q.num_free)
 		n = rx->q.num_free;
 	for (i = n; i--; )
-		tp4_desc_give(__tp4_ring_next(rx, i), tp4_ring_at(tx, i)->idx,
-			      0, 0, 0);
+		tp4_desc_give(&to[(t + i) & to_mask],
+			      from[(f + i) & from_mask].idx, 0, 0, 0);
 	tp4_ring_take(tx, n);
 	__tp4_ring_gave(rx, n);
 	return n;
