@@ -412,7 +412,7 @@ TEST_F(opt, mmap_both)
 	struct tpacket4_desc d = { .idx = 7, .len = 60 };
 	struct tp4 s;
 
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, self->page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, self->page));
@@ -574,7 +574,7 @@ TEST_F(opt, packet_diag)
 	struct tp4 s;
 	int err;
 
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	ASSERT_EQ(0, fstat(s.fd, &st));
 	err = diag_find(st.st_ino, &info, rings);
 	if (err == -ENOENT)

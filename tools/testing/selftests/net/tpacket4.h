@@ -1,100 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Shared helpers of the AF_PACKET V4 selftests: a private network namespace
- * with a veth pair, and the plainest possible user of the V4 rings. They are
- * written from the ABI alone, on purpose: the tests do not use the user-space
- * library, so that a mistake in it cannot hide one in the kernel.
- *
- * All helpers that take _metadata end the test on failure.
+ * with a veth pair, and packets whose contents can be checked. Helpers that
+ * take _metadata end the test on failure.
  */
 #ifndef TPACKET4_H
 #define TPACKET4_H
 
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../kselftest_harness.h"
+#include "tpacket4_ring.h"
 
 #define MTU		9000
 #define MAX_PKT		(ETH_HLEN + MTU)
-#define WAIT_MS		20000		/* generous: emulated, debug kernel */
-#define QUIET_MS	200		/* nothing more is coming */
 #define ETH_P_TEST	0x88b5		/* IEEE: local experimental */
-#define UNTOUCHED	0xa5		/* what frames hold before the kernel */
 
 static const char if_a[] = "v4a", if_b[] = "v4b";	/* the veth pair */
-
-struct tp4_ring {
-	struct tpacket4_desc *desc;
-	unsigned int size;
-	unsigned int avail;		/* next slot the program posts */
-	unsigned int used;		/* next slot to come back */
-};
-
-struct tp4_cfg {
-	const char *ifname;		/* NULL: not bound */
-	unsigned int rx_nr, tx_nr;	/* descriptors; 0: no such ring */
-	unsigned int frames;		/* 0: rx_nr + tx_nr */
-	unsigned int frame_size;	/* 0: 2048 */
-	unsigned int headroom;
-	unsigned int reserve;
-	int mr_fd;			/* 0: an area of its own */
-	char *area;			/* 0: a new mapping; else this memory */
-};
-
-/* Rx uses frames 0 .. rx_nr - 1, Tx the others. */
-struct tp4 {
-	int fd;
-	char *area;
-	size_t area_len;
-	unsigned int frames, frame_size;
-	unsigned int offset;		/* where received data must start */
-	void *map;
-	size_t map_len;
-	struct tp4_ring rx, tx;
-	uint64_t *spare;		/* frames to send from */
-	unsigned int nr_spare;
-	unsigned int errors[256];	/* descriptors returned, by errno */
-};
-
-static inline unsigned int tp4_min_descs(void)
-{
-	return getpagesize() / sizeof(struct tpacket4_desc);
-}
 
 static inline bool tp4_fast(void)
 {
 	const char *s = getenv("TPACKET4_FAST");
 
 	return s && *s && *s != '0';
-}
-
-static inline uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
 }
 
 /* A child that does not outlive a test that fails. */
@@ -155,17 +88,6 @@ static inline void tp4_net_setup(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, net_batch("ip", cmds));
 }
 
-static inline int tp4_bind(int fd, const char *ifname, int proto)
-{
-	struct sockaddr_ll ll = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(proto),
-		.sll_ifindex = if_nametoindex(ifname),
-	};
-
-	return bind(fd, (struct sockaddr *)&ll, sizeof(ll)) ? -errno : 0;
-}
-
 /* An ordinary packet socket; proto 0 only sends. */
 static inline int plain_socket(struct __test_metadata *_metadata,
 			       const char *ifname, int proto)
@@ -222,304 +144,6 @@ static inline bool packet_ok(const void *buf, int len, int want, uint32_t seq)
 		return false;
 	fill_packet(expect, want, seq);
 	return !memcmp(buf, expect, want);
-}
-
-/* ---- set-up ---- */
-
-static inline int tp4_setopt(int fd, int opt, const void *val, socklen_t len)
-{
-	return setsockopt(fd, SOL_PACKET, opt, val, len) ? -errno : 0;
-}
-
-static inline int tp4_setint(int fd, int opt, int val)
-{
-	return tp4_setopt(fd, opt, &val, sizeof(val));
-}
-
-static inline int tp4_memreg(int fd, const void *addr, size_t len,
-			     unsigned int frame_size, unsigned int headroom)
-{
-	struct tpacket_memreg_req req = {
-		.addr = (uintptr_t)addr,
-		.len = len,
-		.frame_size = frame_size,
-		.data_headroom = headroom,
-	};
-
-	return tp4_setopt(fd, PACKET_MEMREG, &req, sizeof(req));
-}
-
-static inline int tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
-{
-	struct tpacket_req4 req = { .mr_fd = mr_fd, .desc_nr = nr };
-
-	return tp4_setopt(fd, opt, &req, sizeof(req));
-}
-
-static inline int tp4_socket(void)
-{
-	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-
-	if (fd >= 0 && tp4_setint(fd, PACKET_VERSION, TPACKET_V4)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static inline void *tp4_new_area(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (p != MAP_FAILED)
-		memset(p, UNTOUCHED, len);
-	return p;
-}
-
-static inline int tp4_stats(int fd, struct tpacket_stats_v4 *st)
-{
-	socklen_t len = sizeof(*st);
-
-	memset(st, 0xff, sizeof(*st));
-	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, st, &len))
-		return -errno;
-	return len == sizeof(*st) ? 0 : -EBADMSG;
-}
-
-/* ---- the rings ---- */
-
-static inline struct tpacket4_desc *tp4_slot(struct tp4_ring *r, unsigned int i)
-{
-	return &r->desc[i & (r->size - 1)];
-}
-
-static inline bool desc_is_kernels(struct tpacket4_desc *d)
-{
-	return __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) & TP4_DESC_KERNEL;
-}
-
-/* Posts @n descriptors, the last first, so that a batch appears as a whole. */
-static inline void tp4_post(struct tp4_ring *r, const struct tpacket4_desc *d,
-			    unsigned int n)
-{
-	unsigned int i;
-
-	for (i = n; i-- > 0; ) {
-		struct tpacket4_desc *slot = tp4_slot(r, r->avail + i);
-
-		slot->idx = d[i].idx;
-		slot->len = d[i].len;
-		slot->offset = d[i].offset;
-		slot->error = d[i].error;
-		__atomic_store_n(&slot->flags, d[i].flags | TP4_DESC_KERNEL,
-				 __ATOMIC_RELEASE);
-	}
-	r->avail += n;
-}
-
-static inline void tp4_rx_post(struct tp4 *s, uint64_t idx)
-{
-	struct tpacket4_desc d = { .idx = idx };
-
-	tp4_post(&s->rx, &d, 1);
-}
-
-/* The next descriptor that came back, or false. */
-static inline bool tp4_take(struct tp4_ring *r, struct tpacket4_desc *d)
-{
-	struct tpacket4_desc *slot = tp4_slot(r, r->used);
-
-	if (r->used == r->avail || desc_is_kernels(slot))
-		return false;
-	*d = *slot;
-	r->used++;
-	return true;
-}
-
-static inline bool tp4_take_wait(struct tp4 *s, struct tp4_ring *r,
-				 struct tpacket4_desc *d, int ms)
-{
-	uint64_t end = now_ms() + ms;
-	struct pollfd p = {
-		.fd = s->fd,
-		.events = r == &s->rx ? POLLIN : 0,
-	};
-
-	while (!tp4_take(r, d)) {
-		if (now_ms() >= end)
-			return false;
-		poll(&p, 1, 1);
-	}
-	return true;
-}
-
-static inline void tp4_map_rings(struct __test_metadata *_metadata,
-				 struct tp4 *s, unsigned int rx_nr,
-				 unsigned int tx_nr)
-{
-	s->map_len = (rx_nr + tx_nr) * sizeof(struct tpacket4_desc);
-	s->map = mmap(NULL, s->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
-		      s->fd, 0);
-	ASSERT_TRUE(s->map != MAP_FAILED) {
-		TH_LOG("mmap of the rings: %s", strerror(errno));
-	}
-	s->rx.desc = s->map;
-	s->rx.size = rx_nr;
-	s->tx.desc = s->rx.desc + rx_nr;
-	s->tx.size = tx_nr;
-}
-
-/* A V4 socket ready for use, every Rx descriptor posted. */
-static inline void tp4_open(struct __test_metadata *_metadata, struct tp4 *s,
-			    const struct tp4_cfg *cfg)
-{
-	unsigned int i;
-	int mr_fd;
-
-	memset(s, 0, sizeof(*s));
-	s->frames = cfg->frames ? cfg->frames : cfg->rx_nr + cfg->tx_nr;
-	s->frame_size = cfg->frame_size ? cfg->frame_size : 2048;
-	s->area_len = (size_t)s->frames * s->frame_size;
-	s->offset = ((cfg->headroom + 63) & ~63u) + cfg->reserve;
-	s->area = cfg->area ? cfg->area : tp4_new_area(s->area_len);
-	ASSERT_TRUE(s->area != MAP_FAILED);
-	s->fd = tp4_socket();
-	ASSERT_LE(0, s->fd) {
-		TH_LOG("V4 socket: %s", strerror(errno));
-	}
-	mr_fd = cfg->mr_fd ? cfg->mr_fd : s->fd;
-	if (!cfg->mr_fd)
-		ASSERT_EQ(0, tp4_memreg(s->fd, s->area, s->area_len,
-					s->frame_size, cfg->headroom));
-	if (cfg->reserve)
-		ASSERT_EQ(0, tp4_setint(s->fd, PACKET_RESERVE, cfg->reserve));
-	if (cfg->rx_nr)
-		ASSERT_EQ(0, tp4_set_ring(s->fd, PACKET_RX_RING, mr_fd,
-					  cfg->rx_nr));
-	if (cfg->tx_nr)
-		ASSERT_EQ(0, tp4_set_ring(s->fd, PACKET_TX_RING, mr_fd,
-					  cfg->tx_nr));
-	tp4_map_rings(_metadata, s, cfg->rx_nr, cfg->tx_nr);
-	for (i = 0; i < cfg->rx_nr && i < s->frames; i++)
-		tp4_rx_post(s, i);
-	s->spare = calloc(s->frames + 1, sizeof(*s->spare));
-	ASSERT_TRUE(!!s->spare);
-	for (i = s->frames; i > cfg->rx_nr; i--)
-		s->spare[s->nr_spare++] = i - 1;
-	if (cfg->ifname)
-		ASSERT_EQ(0, tp4_bind(s->fd, cfg->ifname, ETH_P_ALL));
-}
-
-static inline void tp4_close(struct tp4 *s)
-{
-	munmap(s->map, s->map_len);
-	close(s->fd);
-	munmap(s->area, s->area_len);
-	free(s->spare);
-	memset(s, 0, sizeof(*s));
-	s->fd = -1;
-}
-
-static inline char *tp4_frame(struct tp4 *s, uint64_t idx)
-{
-	return s->area + idx * s->frame_size;
-}
-
-/*
- * Receives one packet into @buf and posts its frames again. Descriptors that
- * came back with an error are counted in s->errors and posted again as frame
- * @idx of their slot. Returns the length, -EAGAIN when none came within @ms,
- * -EBADMSG when the kernel broke the protocol.
- */
-static inline int tp4_recv(struct tp4 *s, void *buf, size_t size, int ms)
-{
-	struct tpacket4_desc d;
-	size_t len = 0;
-
-	for (;;) {
-		if (!tp4_take_wait(s, &s->rx, &d, len ? WAIT_MS : ms))
-			return len ? -EBADMSG : -EAGAIN;
-		if (d.error) {
-			s->errors[d.error]++;
-			if (d.len)
-				return -EBADMSG;
-			tp4_rx_post(s, (s->rx.used - 1) & (s->rx.size - 1));
-			continue;
-		}
-		if (d.idx >= s->frames || d.offset != s->offset || !d.len ||
-		    d.len > s->frame_size - d.offset ||
-		    (d.flags & ~TP4_PKT_CONT) || len + d.len > size)
-			return -EBADMSG;
-		memcpy((char *)buf + len, tp4_frame(s, d.idx) + d.offset,
-		       d.len);
-		len += d.len;
-		tp4_rx_post(s, d.idx);
-		if (!(d.flags & TP4_PKT_CONT))
-			return len;
-	}
-}
-
-/* Bytes sent, or -errno. */
-static inline int tp4_kick(struct tp4 *s, int flags)
-{
-	int n = sendto(s->fd, NULL, 0, flags, NULL, 0);
-
-	return n < 0 ? -errno : n;
-}
-
-/* Posts one packet for sending in pieces of @piece bytes at @offset of their
- * frames; 0 or -ENOBUFS.
- */
-static inline int tp4_put(struct tp4 *s, const void *buf, size_t len,
-			  unsigned int piece, unsigned int offset)
-{
-	struct tpacket4_desc d[512];
-	unsigned int n = 0;
-	size_t done;
-
-	for (done = 0; done < len; done += d[n].len, n++) {
-		if (n == 512 || n == s->nr_spare ||
-		    s->tx.avail - s->tx.used + n == s->tx.size)
-			return -ENOBUFS;
-		d[n] = (struct tpacket4_desc) {
-			.idx = s->spare[s->nr_spare - 1 - n],
-			.len = len - done < piece ? len - done : piece,
-			.offset = offset,
-			.flags = len - done <= piece ? 0 : TP4_PKT_CONT,
-		};
-		memcpy(tp4_frame(s, d[n].idx) + offset,
-		       (const char *)buf + done, d[n].len);
-	}
-	s->nr_spare -= n;
-	tp4_post(&s->tx, d, n);
-	return 0;
-}
-
-/* Takes back what was sent; counts errors; returns how many came back. */
-static inline unsigned int tp4_reap(struct tp4 *s)
-{
-	struct tpacket4_desc d;
-	unsigned int n = 0;
-
-	for (; tp4_take(&s->tx, &d); n++) {
-		s->errors[d.error]++;
-		s->spare[s->nr_spare++] = d.idx;
-	}
-	return n;
-}
-
-/* Waits until every descriptor posted for sending has come back. */
-static inline bool tp4_reap_all(struct tp4 *s, int ms)
-{
-	uint64_t end = now_ms() + ms;
-
-	while (tp4_reap(s), s->tx.used != s->tx.avail) {
-		if (now_ms() >= end)
-			return false;
-		usleep(1000);
-	}
-	return true;
 }
 
 #endif

@@ -51,7 +51,7 @@ FIXTURE_SETUP(rx)
 	};
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->s, &cfg);
+	ASSERT_EQ(0, tp4_open(&self->s, &cfg));
 	self->tx = plain_socket(_metadata, if_a, 0);
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
@@ -217,7 +217,7 @@ FIXTURE_SETUP(tx)
 	};
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->s, &cfg);
+	ASSERT_EQ(0, tp4_open(&self->s, &cfg));
 	self->rx = plain_socket(_metadata, if_b, ETH_P_ALL);
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
@@ -356,8 +356,8 @@ FIXTURE_SETUP(pair)
 	struct tp4_cfg rcfg = { .ifname = if_b, .rx_nr = 4096 };
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->tx, &tcfg);
-	tp4_open(_metadata, &self->rx, &rcfg);
+	ASSERT_EQ(0, tp4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, tp4_open(&self->rx, &rcfg));
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
 }
@@ -500,7 +500,7 @@ TEST_F(pair, forward_within_one_area)
 	int i, n, len, out;
 
 	out = plain_socket(_metadata, if_a, ETH_P_ALL);
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	for (i = 0; i < 600; i++) {
 		unsigned int want = i & 1 ? 5000 : 200;
 

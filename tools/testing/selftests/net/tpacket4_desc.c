@@ -25,7 +25,7 @@ FIXTURE_SETUP(tx_desc)
 	tp4_net_setup(_metadata);
 	snprintf(cmd, sizeof(cmd), "link set %s mtu %d\n", if_a, TX_MTU);
 	ASSERT_EQ(0, net_batch("ip", cmd));
-	tp4_open(_metadata, &self->s, &cfg);
+	ASSERT_EQ(0, tp4_open(&self->s, &cfg));
 	self->rx = plain_socket(_metadata, if_b, ETH_P_ALL);
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
@@ -296,7 +296,7 @@ FIXTURE_SETUP(rx_desc)
 	struct tp4_cfg cfg = { .rx_nr = tp4_min_descs() };
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->s, &cfg);
+	ASSERT_EQ(0, tp4_open(&self->s, &cfg));
 	/* not bound yet: take back what tp4_open() posted */
 	memset(self->s.rx.desc, 0, cfg.rx_nr * sizeof(*self->s.rx.desc));
 	self->s.rx.avail = 0;

@@ -20,8 +20,8 @@ FIXTURE_SETUP(life)
 	struct tp4_cfg rcfg = { .ifname = if_b, .rx_nr = tp4_min_descs() };
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->tx, &tcfg);
-	tp4_open(_metadata, &self->rx, &rcfg);
+	ASSERT_EQ(0, tp4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, tp4_open(&self->rx, &rcfg));
 	self->out = plain_socket(_metadata, if_b, ETH_P_ALL);
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
@@ -247,8 +247,8 @@ TEST_F(life, area_outlives_its_fd)
 	cfg.frames = 2 * cfg.tx_nr;
 	cfg.area = tp4_new_area(cfg.frames * 2048);
 	ASSERT_EQ(0, tp4_memreg(mr, cfg.area, cfg.frames * 2048, 2048, 0));
-	tp4_open(_metadata, &a, &cfg);
-	tp4_open(_metadata, &b, &cfg);
+	ASSERT_EQ(0, tp4_open(&a, &cfg));
+	ASSERT_EQ(0, tp4_open(&b, &cfg));
 	close(mr);
 	/* its number may be another's by now: that changes nothing */
 	EXPECT_GT(0, tp4_set_ring(a.fd, PACKET_RX_RING, mr, tp4_min_descs()));
@@ -332,8 +332,7 @@ static int recv_fds(int sock, int *fds, int n)
 /* The other process: nothing but what came over the socket. Receives on if_b
  * into frames of the shared area and tells the frames' numbers.
  */
-static int rx_process(struct __test_metadata *_metadata, int sock, size_t len,
-		      int total)
+static int rx_process(int sock, size_t len, int total)
 {
 	struct tp4_cfg cfg = {
 		.ifname = if_b, .rx_nr = tp4_min_descs(), .frames = len / 2048,
@@ -349,16 +348,17 @@ static int rx_process(struct __test_metadata *_metadata, int sock, size_t len,
 			0);
 	if (cfg.area == MAP_FAILED)
 		return 2;
-	tp4_open(_metadata, &s, &cfg);
+	if (tp4_open(&s, &cfg))
+		return 3;
 	close(fds[0]);
 	close(fds[1]);
 	if (write(sock, "r", 1) != 1)
-		return 3;
+		return 4;
 	for (i = 0; i < total; i++) {
 		if (!tp4_take_wait(&s, &s.rx, &d, WAIT_MS) || d.error ||
 		    !packet_ok(tp4_frame(&s, d.idx), d.len, PKT_LEN, i) ||
 		    write(sock, &d, sizeof(d)) != sizeof(d))
-			return 4;
+			return 5;
 		tp4_rx_post(&s, d.idx);
 	}
 	return 0;
@@ -385,7 +385,7 @@ TEST_F(life, area_of_two_processes)
 		/* not even the numbers are inherited */
 		close(fds[0]);
 		close(fds[1]);
-		_exit(rx_process(_metadata, sv[1], len, total));
+		_exit(rx_process(sv[1], len, total));
 	}
 	close(sv[1]);
 	area = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
@@ -423,15 +423,15 @@ TEST_F(life, socket_passed_on)
 		struct tp4_cfg cfg = { .rx_nr = tp4_min_descs() };
 		struct tp4 s;
 
-		tp4_open(_metadata, &s, &cfg);
-		if (send_fds(sv[1], &s.fd, 1) || read(sv[1], &c, 1) != 1)
+		if (tp4_open(&s, &cfg) || send_fds(sv[1], &s.fd, 1) ||
+		    read(sv[1], &c, 1) != 1)
 			_exit(1);
 		_exit(0);
 	}
 	ASSERT_EQ(0, recv_fds(sv[0], &fd, 1));
 	tp4_close(&self->rx);
 	self->rx.fd = fd;
-	tp4_map_rings(_metadata, &self->rx, tp4_min_descs(), 0);
+	ASSERT_EQ(0, tp4_map_rings(&self->rx, tp4_min_descs(), 0));
 	ASSERT_EQ(1, write(sv[0], "x", 1));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);

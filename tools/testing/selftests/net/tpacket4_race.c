@@ -21,6 +21,8 @@ enum race_op {
 	NR_OPS
 };
 
+#define OP(op)	(1u << (op))
+
 static const char * const op_names[NR_OPS] = {
 	"rx ring", "tx ring", "version", "bind", "fanout", "mmap", "kick",
 	"memreg", "poll", "statistics", "close", "filter",
@@ -92,7 +94,7 @@ static int race_step(struct race *r, enum race_op op, unsigned int *seed)
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 1000) };
 	struct sock_fprog prog = { .filter = code, .len = 1 };
 	unsigned int nr = tp4_min_descs() << (rand_r(seed) % 2);
-	const char *names[] = { if_a, if_b, "lo" };
+	static const char * const names[] = { if_a, if_b, "lo" };
 	struct pollfd p = { .fd = r->fd, .events = POLLIN | POLLOUT };
 	struct tpacket_stats_v4 st;
 	socklen_t len = sizeof(st);
@@ -131,7 +133,7 @@ static int race_step(struct race *r, enum race_op op, unsigned int *seed)
 		return setsockopt(r->fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
 				  sizeof(prog)) ? -errno : 0;
 	default:
-		return -ENOSYS;
+		return -EDOM;
 	}
 }
 
@@ -164,7 +166,7 @@ static void *racer_main(void *arg)
 		enum race_op op = rand_r(&me->seed) % NR_OPS;
 		int err;
 
-		if (!(me->ops & 1 << op))
+		if (!(me->ops & OP(op)))
 			continue;
 		/* closing is rare, or nothing else gets anywhere */
 		if (op == OP_REOPEN && rand_r(&me->seed) % 16)
@@ -187,30 +189,30 @@ FIXTURE_VARIANT(race) {
 	unsigned int ms;
 };
 
-#define RING_OPS	(1 << OP_RX_RING | 1 << OP_TX_RING | 1 << OP_MMAP)
-#define DATA_OPS	(1 << OP_KICK | 1 << OP_POLL | 1 << OP_STATS)
+#define RING_OPS	(OP(OP_RX_RING) | OP(OP_TX_RING) | OP(OP_MMAP))
+#define DATA_OPS	(OP(OP_KICK) | OP(OP_POLL) | OP(OP_STATS))
 
 FIXTURE_VARIANT_ADD(race, version) {
-	{ RING_OPS | DATA_OPS | 1 << OP_BIND, RING_OPS | 1 << OP_VERSION },
+	{ RING_OPS | DATA_OPS | OP(OP_BIND), RING_OPS | OP(OP_VERSION) },
 	2000,
 };
 
 FIXTURE_VARIANT_ADD(race, bind) {
-	{ RING_OPS | DATA_OPS, RING_OPS | 1 << OP_BIND }, 2000,
+	{ RING_OPS | DATA_OPS, RING_OPS | OP(OP_BIND) }, 2000,
 };
 
 FIXTURE_VARIANT_ADD(race, fanout) {
-	{ RING_OPS | DATA_OPS | 1 << OP_BIND | 1 << OP_REOPEN,
-	  RING_OPS | 1 << OP_FANOUT | 1 << OP_VERSION }, 2000,
+	{ RING_OPS | DATA_OPS | OP(OP_BIND) | OP(OP_REOPEN),
+	  RING_OPS | OP(OP_FANOUT) | OP(OP_VERSION) }, 2000,
 };
 
 FIXTURE_VARIANT_ADD(race, close) {
-	{ RING_OPS | DATA_OPS | 1 << OP_BIND | 1 << OP_MEMREG,
-	  RING_OPS | 1 << OP_REOPEN }, 2000,
+	{ RING_OPS | DATA_OPS | OP(OP_BIND) | OP(OP_MEMREG),
+	  RING_OPS | OP(OP_REOPEN) }, 2000,
 };
 
 FIXTURE_VARIANT_ADD(race, all) {
-	{ (1 << NR_OPS) - 1, (1 << NR_OPS) - 1 }, 4000,
+	{ OP(NR_OPS) - 1, OP(NR_OPS) - 1 }, 4000,
 };
 
 FIXTURE_SETUP(race)
@@ -242,8 +244,8 @@ static void check_alive(struct __test_metadata *_metadata, char *area)
 	char buf[100];
 	int len;
 
-	tp4_open(_metadata, &rx, &rcfg);
-	tp4_open(_metadata, &tx, &tcfg);
+	ASSERT_EQ(0, tp4_open(&rx, &rcfg));
+	ASSERT_EQ(0, tp4_open(&tx, &tcfg));
 	fill_packet(buf, sizeof(buf), 1);
 	ASSERT_EQ(0, tp4_put(&tx, buf, sizeof(buf), 2048, 0));
 	ASSERT_EQ(100, tp4_kick(&tx, 0));
@@ -282,7 +284,7 @@ TEST_F_TIMEOUT(race, threads, 60)
 		ASSERT_EQ(0, pthread_join(t[i].thread, NULL));
 	close(plain);
 	for (i = 0; i < NR_OPS; i++) {
-		if (!((variant->ops[0] | variant->ops[1]) & 1 << i))
+		if (!((variant->ops[0] | variant->ops[1]) & OP(i)))
 			continue;
 		TH_LOG("%-10s %7u times, %7u succeeded", op_names[i],
 		       r->done[i], r->ok[i]);
@@ -312,7 +314,7 @@ FIXTURE(fail) {
 /* Lets allocations that may sleep fail too. */
 static void allow_faults(void)
 {
-	const char *files[] = {
+	static const char * const files[] = {
 		"/sys/kernel/debug/failslab/ignore-gfp-wait",
 		"/sys/kernel/debug/failslab/cache-filter",
 		"/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait",

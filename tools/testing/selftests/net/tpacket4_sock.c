@@ -19,8 +19,8 @@ FIXTURE_SETUP(sock)
 	struct tp4_cfg rcfg = { .ifname = if_b, .rx_nr = tp4_min_descs() };
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->tx, &tcfg);
-	tp4_open(_metadata, &self->rx, &rcfg);
+	ASSERT_EQ(0, tp4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, tp4_open(&self->rx, &rcfg));
 	self->buf = malloc(1 << 17);
 	ASSERT_TRUE(!!self->buf);
 }
@@ -80,7 +80,7 @@ TEST_F(sock, nothing_before_bind)
 	struct tp4 s;
 	int i;
 
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	for (i = 0; i < 10; i++)
 		ASSERT_EQ(100, send_one(&self->tx, i));
 	EXPECT_EQ(-1, recv_one(&s, QUIET_MS));
@@ -97,7 +97,7 @@ TEST_F(sock, kick_unbound)
 	struct tp4_cfg cfg = { .tx_nr = tp4_min_descs() };
 	struct tp4 s;
 
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	ASSERT_EQ(0, post_one(&s, 77));
 	EXPECT_EQ(-ENXIO, tp4_kick(&s, MSG_DONTWAIT));
 	EXPECT_TRUE(desc_is_kernels(tp4_slot(&s.tx, 0)));
@@ -234,9 +234,9 @@ FIXTURE_SETUP(fanout)
 	int i;
 
 	tp4_net_setup(_metadata);
-	tp4_open(_metadata, &self->tx, &tcfg);
+	ASSERT_EQ(0, tp4_open(&self->tx, &tcfg));
 	for (i = 0; i < NR_FANOUT; i++) {
-		tp4_open(_metadata, &self->rx[i], &rcfg);
+		ASSERT_EQ(0, tp4_open(&self->rx[i], &rcfg));
 		ASSERT_EQ(0, tp4_setint(self->rx[i].fd, PACKET_FANOUT,
 					variant->mode << 16 | 4711));
 	}
@@ -563,7 +563,7 @@ TEST_F(sock, packet_loss)
 	ASSERT_EQ(0, tp4_setint(self->tx.fd, PACKET_LOSS, one));
 	ASSERT_EQ(0, tp4_set_ring(self->tx.fd, PACKET_TX_RING, self->tx.fd,
 				  tp4_min_descs()));
-	tp4_map_rings(_metadata, &self->tx, 0, tp4_min_descs());
+	ASSERT_EQ(0, tp4_map_rings(&self->tx, 0, tp4_min_descs()));
 
 	for (i = 0; i < 20; i++)
 		ASSERT_EQ(0, post_one(&self->tx, i));
@@ -609,7 +609,7 @@ TEST_F(sock, kick_with_address)
 	};
 	struct tp4 s;
 
-	tp4_open(_metadata, &s, &cfg);
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
 	ASSERT_EQ(0, post_one(&s, 31));
 	EXPECT_EQ(100, sendto(s.fd, NULL, 0, 0, (struct sockaddr *)&ll,
 			      sizeof(ll)));
