@@ -1,0 +1,221 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Real traffic, seen by tcpdump and by an AF_PACKET V4 program on the same
+# interface at the same time: both must have the same packets, in the same
+# order, byte for byte. Ping, UDP and TCP in both directions, small and large
+# packets, plain and VLAN-tagged.
+
+set -euo pipefail
+
+readonly KSFT_SKIP=4
+cd "$(dirname "$0")"
+readonly left=tp4-left-$$ right=tp4-right-$$
+tmp=$(mktemp -d)
+pids=()
+
+for tool in tcpdump ping python3 ip; do
+	if ! command -v "$tool" >/dev/null; then
+		echo "SKIP: needs $tool"
+		exit "$KSFT_SKIP"
+	fi
+done
+if [ "$(id -u)" -ne 0 ]; then
+	echo "SKIP: needs root"
+	exit "$KSFT_SKIP"
+fi
+
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+	local pid
+
+	for pid in "${pids[@]}"; do
+		kill "$pid" 2>/dev/null || :
+	done
+	ip netns del "$left" 2>/dev/null || :
+	ip netns del "$right" 2>/dev/null || :
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	local end=$((SECONDS + $1))
+
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+
+in_left() {
+	ip netns exec "$left" "$@"
+}
+
+in_right() {
+	ip netns exec "$right" "$@"
+}
+
+setup() {
+	ip netns add "$left"
+	ip netns add "$right"
+	ip -n "$left" link add veth0 mtu 9000 type veth \
+		peer name veth0 mtu 9000 netns "$right"
+	ip -n "$left" link set lo up
+	ip -n "$right" link set lo up
+	ip -n "$left" link set veth0 up
+	ip -n "$right" link set veth0 up
+	ip -n "$left" addr add 192.0.2.1/24 dev veth0
+	ip -n "$right" addr add 192.0.2.2/24 dev veth0
+	ip -n "$left" link add link veth0 name vlan7 type vlan id 7
+	ip -n "$right" link add link veth0 name vlan7 type vlan id 7
+	ip -n "$left" link set vlan7 up
+	ip -n "$right" link set vlan7 up
+	ip -n "$left" addr add 198.51.100.1/24 dev vlan7
+	ip -n "$right" addr add 198.51.100.2/24 dev vlan7
+	wait_for 20 in_left ping -c 1 -W 1 192.0.2.2 ||
+		fail "no connection on veth0"
+	wait_for 20 in_left ping -c 1 -W 1 198.51.100.2 ||
+		fail "no connection on vlan7"
+}
+
+# An echo server for TCP and UDP, and a client that checks what comes back.
+cat >"$tmp/echo.py" <<'PY'
+import hashlib
+import socket
+import sys
+import threading
+
+TOTAL = 300_000
+
+
+def serve(address):
+    tcp = socket.create_server((address, 7007))
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind((address, 7007))
+    print("ready", flush=True)
+
+    def echo_udp():
+        while True:
+            data, peer = udp.recvfrom(65536)
+            udp.sendto(data, peer)
+
+    threading.Thread(target=echo_udp, daemon=True).start()
+    while True:
+        conn, _ = tcp.accept()
+        with conn:
+            while data := conn.recv(65536):
+                conn.sendall(data)
+
+
+def talk(address):
+    data = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(TOTAL // 32))
+    with socket.create_connection((address, 7007), timeout=60) as tcp:
+        sender = threading.Thread(target=tcp.sendall, args=(data,))
+        sender.start()
+        got = b""
+        while len(got) < len(data):
+            part = tcp.recv(65536)
+            if not part:
+                break
+            got += part
+        sender.join()
+    if got != data:
+        sys.exit("TCP: the echo differs")
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.settimeout(60)
+    udp.connect((address, 7007))
+    # the longest is a datagram of several IP fragments
+    for size in (0, 1, 100, 1472, 1473, 4000, 8972, 8973, 30000):
+        udp.send(data[:size])
+        if udp.recv(65536) != data[:size]:
+            sys.exit(f"UDP: the echo of {size} bytes differs")
+
+
+if sys.argv[1] == "serve":
+    serve(sys.argv[2])
+else:
+    talk(sys.argv[2])
+PY
+
+traffic() {
+	local address=$1
+
+	in_left ping -q -c 10 -i 0.05 "$address"
+	in_left ping -q -c 5 -i 0.05 -s 8000 "$address"
+	in_left ping -q -c 3 -i 0.05 -s 20000 "$address"
+	in_left python3 "$tmp/echo.py" talk "$address"
+}
+
+# compare WHAT TCPDUMP'S V4'S: every byte of every packet, without the times
+compare() {
+	local what=$1 a=$2 b=$3 n
+
+	tcpdump -r "$a" -nn -t -xx >"$a.txt" 2>/dev/null
+	tcpdump -r "$b" -nn -t -xx >"$b.txt" 2>/dev/null
+	n=$(tcpdump -r "$a" -nn -t 2>/dev/null | wc -l)
+	[ "$n" -ge 60 ] || fail "$what: only $n packets"
+	if ! cmp "$a.txt" "$b.txt"; then
+		diff -u "$a.txt" "$b.txt" | head -n 30
+		fail "$what: tcpdump and V4 have seen different packets"
+	fi
+	grep -q 'ICMP echo request' "$a.txt" || fail "$what: no ping"
+	grep -q 'ICMP echo reply' "$a.txt" || fail "$what: no reply"
+	grep -q 'UDP' "$a.txt" || fail "$what: no UDP"
+	grep -q 'Flags \[S\.\]' "$a.txt" || fail "$what: no TCP"
+	echo "ok: $what: $n packets, the same byte for byte"
+}
+
+# capture_both NETNS NAME: starts both programs on veth0 there
+capture_both() {
+	local ns=$1 name=$2
+
+	# unbuffered packets, a snapshot of all bytes, 16 MiB: none is lost
+	ip netns exec "$ns" tcpdump -i veth0 -s 262144 -B 16384 -U \
+		-w "$tmp/$name.tcpdump" 2>"$tmp/$name.log" &
+	pids+=($!)
+	ip netns exec "$ns" ./tpacket4_cap veth0 "$tmp/$name.v4" \
+		>"$tmp/$name.out" &
+	pids+=($!)
+	wait_for 60 grep -q 'listening on' "$tmp/$name.log" ||
+		fail "$name: tcpdump does not start: $(cat "$tmp/$name.log")"
+	wait_for 60 grep -q 'capturing on' "$tmp/$name.out" ||
+		fail "$name: tpacket4_cap does not start"
+}
+
+setup
+in_right python3 "$tmp/echo.py" serve 0.0.0.0 >"$tmp/server" &
+pids+=($!)
+wait_for 60 grep -q ready "$tmp/server" || fail "no server"
+
+# ARP and the like is over; from here on both see the same.
+capture_both "$left" left
+capture_both "$right" right
+traffic 192.0.2.2
+traffic 198.51.100.2
+sleep 1
+
+status=0
+for pid in "${pids[@]:1}"; do
+	kill -INT "$pid"
+	wait "$pid" || status=$?
+done
+cat "$tmp"/*.out
+for name in left right; do
+	grep -q '^0 packets dropped by kernel' "$tmp/$name.log" ||
+		fail "$name: tcpdump lost some: $(cat "$tmp/$name.log")"
+done
+[ "$status" -eq 0 ] || fail "a capture ended with status $status"
+for name in left right; do
+	compare "$name end" "$tmp/$name.tcpdump" "$tmp/$name.v4"
+	grep -q 'vlan 7' "$tmp/$name.v4.txt" ||
+		tcpdump -r "$tmp/$name.v4" -nn -e -c 1 'vlan 7' 2>/dev/null |
+		grep -q 'vlan 7' || fail "$name: no VLAN tag"
+done
+echo "PASS"
