@@ -146,4 +146,52 @@ static inline bool packet_ok(const void *buf, int len, int want, uint32_t seq)
 	return !memcmp(buf, expect, want);
 }
 
+/* ---- one packet at a time ---- */
+
+/* Bytes of each packet. One that is short the kernel may copy and so return its
+ * frame at once; of one that is not the frames are away until it is gone.
+ */
+static unsigned int pkt_len = 100;
+
+#define LONG_LEN	1900
+
+static inline int post_one(struct tp4 *s, uint32_t seq)
+{
+	char pkt[MAX_PKT];
+
+	fill_packet(pkt, pkt_len, seq);
+	return tp4_put(s, pkt, pkt_len, 2048, 0);
+}
+
+/* Bytes sent, or -errno. */
+static inline int send_one(struct tp4 *s, uint32_t seq)
+{
+	tp4_reap(s);
+	if (post_one(s, seq))
+		return -ENOSPC;
+	return tp4_kick(s, MSG_DONTWAIT);
+}
+
+/* The number in the next packet received, or -1. */
+static inline int recv_one(struct tp4 *s, int ms)
+{
+	char buf[MAX_PKT];
+	int len = tp4_recv(s, buf, sizeof(buf), ms);
+	uint32_t seq;
+
+	if (len < ETH_HLEN + 4)
+		return -1;
+	seq = packet_seq(buf);
+	return packet_ok(buf, len, pkt_len, seq) ? (int)seq : -1;
+}
+
+static inline int set_qdisc(const char *spec)
+{
+	char cmd[160];
+
+	snprintf(cmd, sizeof(cmd), "qdisc replace dev %s root %s\n", if_a,
+		 spec);
+	return net_batch("tc", cmd);
+}
+
 #endif

@@ -234,8 +234,8 @@ static inline int tp4_map_rings(struct tp4 *s, unsigned int rx_nr,
 /* A V4 socket ready for use, every Rx descriptor posted; 0 or -errno. */
 static inline int tp4_open(struct tp4 *s, const struct tp4_cfg *cfg)
 {
+	int mr_fd, err, sndbuf = 8 << 20;
 	unsigned int i;
-	int mr_fd, err;
 
 	memset(s, 0, sizeof(*s));
 	s->frames = cfg->frames ? cfg->frames : cfg->rx_nr + cfg->tx_nr;
@@ -249,6 +249,7 @@ static inline int tp4_open(struct tp4 *s, const struct tp4_cfg *cfg)
 	s->fd = tp4_socket();
 	if (s->fd < 0)
 		return -errno;
+	setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
 	mr_fd = cfg->mr_fd ? cfg->mr_fd : s->fd;
 	err = cfg->mr_fd ? 0 : tp4_memreg(s->fd, s->area, s->area_len,
 					  s->frame_size, cfg->headroom);
