@@ -58,15 +58,17 @@ in_left() {
 	ip netns exec "$left" "$@"
 }
 
-in_right() {
-	ip netns exec "$right" "$@"
-}
-
 setup() {
-	ip netns add "$left"
-	ip netns add "$right"
-	ip -n "$left" link add veth0 mtu 9000 type veth \
-		peer name veth0 mtu 9000 netns "$right"
+	local ns
+
+	for ns in "$left" "$right"; do
+		ip netns add "$ns"
+		ip netns exec "$ns" sh -c 'f=net/ipv6/conf/default/disable_ipv6
+			[ ! -e "/proc/sys/$f" ] || echo 1 >"/proc/sys/$f"'
+	done
+	ip -n "$left" link add veth0 mtu 9000 address 02:00:00:00:00:01 \
+		type veth peer name veth0 mtu 9000 \
+		address 02:00:00:00:00:02 netns "$right"
 	ip -n "$left" link set lo up
 	ip -n "$right" link set lo up
 	ip -n "$left" link set veth0 up
@@ -79,6 +81,11 @@ setup() {
 	ip -n "$right" link set vlan7 up
 	ip -n "$left" addr add 198.51.100.1/24 dev vlan7
 	ip -n "$right" addr add 198.51.100.2/24 dev vlan7
+	# ARP may ask at any time, also between the start of the two programs
+	ip -n "$left" neigh add 192.0.2.2 dev veth0 lladdr 02:00:00:00:00:02
+	ip -n "$right" neigh add 192.0.2.1 dev veth0 lladdr 02:00:00:00:00:01
+	ip -n "$left" neigh add 198.51.100.2 dev vlan7 lladdr 02:00:00:00:00:02
+	ip -n "$right" neigh add 198.51.100.1 dev vlan7 lladdr 02:00:00:00:00:01
 	wait_for 20 in_left ping -c 1 -W 1 192.0.2.2 ||
 		fail "no connection on veth0"
 	wait_for 20 in_left ping -c 1 -W 1 198.51.100.2 ||
@@ -190,11 +197,11 @@ capture_both() {
 }
 
 setup
-in_right python3 "$tmp/echo.py" serve 0.0.0.0 >"$tmp/server" &
+ip netns exec "$right" python3 "$tmp/echo.py" serve 0.0.0.0 >"$tmp/server" &
 pids+=($!)
 wait_for 60 grep -q ready "$tmp/server" || fail "no server"
 
-# ARP and the like is over; from here on both see the same.
+# With IPv6 off and no ARP, what follows is all the traffic there is.
 capture_both "$left" left
 capture_both "$right" right
 traffic 192.0.2.2

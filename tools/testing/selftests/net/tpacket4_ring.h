@@ -243,7 +243,8 @@ static inline int tp4_open(struct tp4 *s, const struct tp4_cfg *cfg)
 	s->area_len = (size_t)s->frames * s->frame_size;
 	s->offset = ((cfg->headroom + 63) & ~63u) + cfg->reserve;
 	s->area = cfg->area ? cfg->area : tp4_new_area(s->area_len);
-	s->spare = calloc(s->frames + 1, sizeof(*s->spare));
+	/* with room for frames that a test posts on its own account */
+	s->spare = calloc(s->frames + cfg->tx_nr + 1, sizeof(*s->spare));
 	if (s->area == MAP_FAILED || !s->spare)
 		return -ENOMEM;
 	s->fd = tp4_socket();
