@@ -82,8 +82,10 @@ int main(int argc, char **argv)
 		len = tp4_recv(&s, buf, sizeof(buf), last ? 0 : 50);
 		if (len == -EAGAIN && last)
 			break;
-		if (len == -EAGAIN)
+		if (len == -EAGAIN) {
+			fflush(f);
 			continue;
+		}
 		if (len < 0 || write_packet(f, buf, len)) {
 			fprintf(stderr, "packet %u: %s\n", n,
 				len < 0 ? strerror(-len) : "write error");

@@ -175,7 +175,10 @@ def packets(path):
             _, _, size, wire = struct.unpack("=4I", head)
             if size != wire:
                 sys.exit(f"{path}: a packet of {wire} bytes was cut to {size}")
-            yield f.read(size)
+            data = f.read(size)
+            if len(data) < size:
+                sys.exit(f"{path}: ends in the middle of a packet")
+            yield data
 
 
 a, b = (list(packets(path)) for path in sys.argv[1:])
@@ -231,11 +234,16 @@ capture_both "$left" left
 capture_both "$right" right
 traffic 192.0.2.2
 traffic 198.51.100.2
-sleep 1
+# Both write what they have as they go; if they agree they have seen it all.
+# Where they never do, what they have in the end is compared, and told.
+for name in left right; do
+	wait_for 20 python3 "$tmp/compare.py" "$tmp/$name.tcpdump" \
+		"$tmp/$name.v4" || :
+done
 
 status=0
+kill -INT "${pids[@]:1}"
 for pid in "${pids[@]:1}"; do
-	kill -INT "$pid"
 	wait "$pid" || status=$?
 done
 cat "$tmp"/*.out
