@@ -13,7 +13,7 @@ usage()
 	cat <<EOF
 usage: ${0##*/} [options]
 
-  --demo          short: rxdrop, txpush and l2fwd, two seconds each
+  --demo          short: rxdrop, txpush and l2fwd, 3 rounds of half a second
   --icount        the cost of a packet on one CPU instead of packets a second;
                   in "qemu -icount shift=0" a nanosecond is an instruction
   --list          say what would be run, and stop
@@ -21,8 +21,8 @@ usage: ${0##*/} [options]
   --versions "V"  (default: "2 3 4")
   --sizes "S"     bytes a packet (default: "64 1500")
   --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1 (default: all)
-  --seconds S     a benchmark (default: 5)
-  --rounds N      of everything; the median counts (default: 3)
+  --seconds S     each time (default: 2)
+  --rounds N      of everything (default: 5)
   --tpbench FILE  (default: tpbench beside this script)
 EOF
 }
@@ -36,8 +36,8 @@ die()
 versions="2 3 4"
 sizes="64 1500"
 benchmarks="rxdrop txpush l2fwd-64 l2fwd-1"
-seconds=5
-rounds=3
+seconds=2
+rounds=5
 json=
 icount=
 list=
@@ -48,8 +48,8 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--demo)
 		benchmarks="rxdrop txpush l2fwd-64"
-		seconds=2
-		rounds=1
+		seconds=0.5
+		rounds=3
 		;;
 	--icount) icount=1; rounds=1 ;;
 	--list) list=1 ;;
@@ -72,39 +72,36 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-# The arguments of tpbench for one benchmark
-tpbench_args()
+# Set cmd to the command of one run. No program is started to do so: each
+# one takes long in an emulated machine.
+set_cmd()	# benchmark, size, version
 {
+	cmd=("$tpbench" -q -i tp4A,tp4B -v "$3" -s "$2")
 	case $1 in
-	rxdrop) echo "--rxdrop" ;;
-	txpush) echo "--txpush" ;;
-	l2fwd-64) echo "--veth 64" ;;
+	rxdrop) cmd+=(--rxdrop) ;;
+	txpush) cmd+=(--txpush) ;;
+	l2fwd-64) cmd+=(--veth 64) ;;
 	# A V3 packet takes a timer tick: with the usual warm-up, a minute.
-	l2fwd-1) echo "--veth 1 --warmup 16" ;;
+	l2fwd-1) cmd+=(--veth 1 --warmup 16) ;;
 	*) die "no benchmark is called '$1'" ;;
 	esac
 	if [ "$icount" ]; then
-		echo "--lockstep"
+		cmd+=(--lockstep)
 		# V3 again; half a second of waiting is enough.
 		case $1 in
-		l2fwd-1) echo "--count 16384 --duration 0.5" ;;
-		*) echo "--count 65536" ;;
+		l2fwd-1) cmd+=(--count 16384 --duration 0.5) ;;
+		*) cmd+=(--count 65536) ;;
 		esac
 	else
-		echo "--duration $seconds"
+		cmd+=(--duration "$seconds")
 		# One CPU cannot spin and send at the same time.
-		if [ "$(nproc)" = 1 ]; then
-			echo "--lockstep"
+		if [ "$cpus" = 1 ]; then
+			cmd+=(--lockstep)
 		fi
 	fi
 }
 
-command_line()	# benchmark, size, version
-{
-	echo "$tpbench" -q -i tp4A,tp4B -v "$3" -s "$2" \
-		"$(tpbench_args "$1" | tr '\n' ' ')"
-}
-
+cpus=$(nproc)
 runs=$(for ((r = 1; r <= rounds; r++)); do
 	for b in $benchmarks; do
 		for s in $sizes; do
@@ -117,7 +114,8 @@ done)
 
 if [ "$list" ]; then
 	while read -r _ b s v; do
-		command_line "$b" "$s" "$v"
+		set_cmd "$b" "$s" "$v"
+		echo "${cmd[*]}"
 	done <<<"$runs"
 	exit 0
 fi
@@ -153,47 +151,48 @@ else
 	field=pps
 fi
 
-value()		# field, from a line of tpbench's
-{
-	sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p"
-}
-
+if [ "$json" ]; then
+	exec 3>"$json"
+fi
 total=$(wc -l <<<"$runs")
 n=0
 while read -r r b s v; do
 	n=$((n + 1))
-	read -ra cmd <<<"$(command_line "$b" "$s" "$v")"
+	set_cmd "$b" "$s" "$v"
 	if ! out=$("${cmd[@]}" </dev/null); then
 		die "V$v $b at $s bytes failed: ${cmd[*]}"
 	fi
-	x=$(value "$field" <<<"$out")
+	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "not a result: $out"
+	x=${BASH_REMATCH[1]}
 	if [ -z "$icount" ]; then
-		x=$(awk -v x="$x" 'BEGIN { printf "%.2f", x / 1000 }')
+		x=$(printf '%d.%03d' $((x / 1000)) $((x % 1000)))
 	fi
 	printf '[%*d/%d] V%d %-8s %4d bytes: %10s %s\n' \
 		${#total} "$n" "$total" "$v" "$b" "$s" "$x" "$unit" >&2
-	echo "$b $s $v $x" >>"$results"
+	echo "$b $s $v $r $x" >>"$results"
 	if [ "$json" ]; then
-		echo "${out%\}}, \"round\": $r}" >>"$json.tmp"
+		echo "${out%\}}, \"round\": $r}" >&3
 	fi
 done <<<"$runs"
-if [ "$json" ]; then
-	mv "$json.tmp" "$json"
-fi
 
-# Medians, and how many times as fast as V3: 1.05 is 5 % faster.
+# Of all rounds, the median. The speed is compared to that of V3 in the same
+# round, which ran seconds before or after: 1.05 is 5 % faster than V3.
 echo
-echo "AF_PACKET on veth, $unit; (times V3 in speed)"
+echo "AF_PACKET on veth, $unit; (times the speed of V3)"
 echo
-sort -k1,3 -k4n "$results" | awk -v versions="$versions" -v sizes="$sizes" \
-	-v benchmarks="$benchmarks" -v inverse="${icount:-0}" '
-{
-	key = $1 " " $2 " " $3
-	val[key, ++cnt[key]] = $4
+awk -v versions="$versions" -v sizes="$sizes" -v benchmarks="$benchmarks" \
+	-v inverse="${icount:-0}" '
+function median(list, n,	i, j, t) {
+	for (i = 2; i <= n; i++)
+		for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
+			t = list[j]; list[j] = list[j - 1]; list[j - 1] = t
+		}
+	return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2
 }
-function median(key,	c) {
-	c = cnt[key]
-	return (val[key, int((c + 1) / 2)] + val[key, int(c / 2) + 1]) / 2
+{
+	val[$1, $2, $3, $4] = $5
+	if ($4 > rounds)
+		rounds = $4
 }
 END {
 	nv = split(versions, V); ns = split(sizes, S); nb = split(benchmarks, B)
@@ -203,14 +202,16 @@ END {
 	printf "\n"
 	for (b = 1; b <= nb; b++) for (s = 1; s <= ns; s++) {
 		printf "%-10s %6d", B[b], S[s]
-		base = median(B[b] " " S[s] " 3")
 		for (v = 1; v <= nv; v++) {
-			m = median(B[b] " " S[s] " " V[v])
-			ratio = "     -"
-			if (base && m)
-				ratio = sprintf("%6.2f", inverse ? base / m : m / base)
-			printf "  %9.1f (%s)", m, ratio
+			for (r = 1; r <= rounds; r++) {
+				x[r] = val[B[b], S[s], V[v], r]
+				base = val[B[b], S[s], 3, r]
+				if (base && x[r])
+					q[r] = inverse ? base / x[r] : x[r] / base
+			}
+			ratio = base ? sprintf("%6.2f", median(q, rounds)) : "     -"
+			printf "  %9.1f (%s)", median(x, rounds), ratio
 		}
 		printf "\n"
 	}
-}'
+}' "$results"

@@ -48,6 +48,7 @@ static void v2_open(struct port *p)
 		.tp_block_nr = len / BLOCK_SIZE,
 	};
 	struct v2 *v = calloc(1, sizeof(*v));
+	__u8 packet[FRAME_SIZE];
 	unsigned int i;
 	int e;
 
@@ -72,9 +73,10 @@ static void v2_open(struct port *p)
 		err(1, "V2: mmap");
 	v->rx = v->map;
 	v->tx = v->map + (p->rx ? len : 0);
+	packet_make(packet, p->cfg->size, 0);
 	for (i = 0; p->tx && i < p->cfg->ring; i++)
-		packet_make((__u8 *)frame(v->tx, v, i) + TX_OFFSET,
-			    p->cfg->size, i);
+		memcpy((__u8 *)frame(v->tx, v, i) + TX_OFFSET, packet,
+		       p->cfg->size);
 }
 
 static void v2_close(struct port *p)

@@ -67,6 +67,7 @@ static void v3_open(struct port *p)
 		.tp_frame_nr = p->cfg->ring,
 	};
 	struct v3 *v = calloc(1, sizeof(*v));
+	__u8 packet[FRAME_SIZE];
 	unsigned int i;
 	int e;
 
@@ -106,9 +107,10 @@ static void v3_open(struct port *p)
 	if (v->map == MAP_FAILED)
 		err(1, "V3: mmap");
 	v->tx = v->map + (p->rx ? len : 0);
+	packet_make(packet, p->cfg->size, 0);
 	for (i = 0; p->tx && i < p->cfg->ring; i++)
-		packet_make((__u8 *)tx_frame(v, i) + TX_OFFSET,
-			    p->cfg->size, i);
+		memcpy((__u8 *)tx_frame(v, i) + TX_OFFSET, packet,
+		       p->cfg->size);
 }
 
 static void v3_close(struct port *p)

@@ -26,6 +26,7 @@ static void v4_open(struct port *p)
 {
 	unsigned int nr = p->cfg->ring * (p->rx + p->tx);
 	struct v4 *v = calloc(1, sizeof(*v));
+	__u8 packet[FRAME_SIZE];
 	unsigned int i;
 
 	if (!v)
@@ -45,8 +46,9 @@ static void v4_open(struct port *p)
 		check(tp4_zerocopy(&v->sock, p->cfg->zerocopy),
 		      "PACKET_ZEROCOPY");
 
-	for (i = 0; i < nr; i++)
-		packet_make(tp4_frame(&v->area, i), p->cfg->size, i);
+	packet_make(packet, p->cfg->size, 0);
+	for (i = 0; p->tx && i < nr; i++)
+		memcpy(tp4_frame(&v->area, i), packet, p->cfg->size);
 	tp4_pool_init(&v->pool, v->frames, 0, nr);
 	if (p->rx) {
 		v->pool.nr -= tp4_ring_post(&v->sock.rx,

@@ -20,6 +20,14 @@
 
 #define SNDBUF		(64 << 20)	/* never the limit */
 #define POLL_MS		100
+/*
+ * The generator stays so far ahead of the receiver, in parts of a ring. It
+ * could overrun it, but then a receiver that loses its CPU for a moment loses
+ * packets, and we would measure that. Packets that are lost all the same give
+ * their credit back after a while.
+ */
+#define WINDOW(cfg)	((cfg)->ring * 3 / 4)
+#define LOST_SECONDS	0.2
 /* Lockstep times the drain alone in one round of so many (a prime). */
 #define DRAIN_SAMPLE	17
 
@@ -262,10 +270,15 @@ static void lockstep_round(struct port *p, struct lockstep *l)
 static void loop(struct port *p, struct lockstep *l, __u64 limit)
 {
 	while (!stopped() && (!limit || p->n.packets < limit)) {
+		__u64 before = p->n.packets;
+
 		if (l)
 			lockstep_round(p, l);
 		else
 			step_or_idle(p);
+		if (p->n.packets != before)
+			__atomic_store_n(&shared->received, p->n.packets,
+					 __ATOMIC_RELAXED);
 		if (report_due() && report_tick(p->cfg, &p->n))
 			set_flag(&shared->stop);
 	}
@@ -339,11 +352,28 @@ static void child_pingpong(const struct config *cfg)
 static void child_generator(const struct config *cfg)
 {
 	struct generator *g = generator_open(cfg);
+	struct tp4_backoff b = { 0 };
+	__u64 sent = 0, lost = 0;	/* lost: given up, or nearly */
+	double since = 0;		/* waiting since */
 
 	set_flag(&shared->ready);
 	wait_flag(&shared->go);
-	while (!stopped())
-		generator_send(g);
+	while (!stopped()) {
+		__u64 got = __atomic_load_n(&shared->received,
+					    __ATOMIC_RELAXED);
+
+		/* signed: what was given up may arrive after all */
+		if ((__s64)(sent - lost - got) < (__s64)WINDOW(cfg)) {
+			sent += generator_send(g);
+			b.pauses = 0;
+			since = 0;
+		} else if (tp4_backoff(&b)) {
+			if (!since)
+				since = now();
+			else if (now() - since > LOST_SECONDS)
+				lost = sent - got;
+		}
+	}
 	generator_close(g);
 }
 

@@ -30,7 +30,7 @@ static const char usage[] =
 "What:\n"
 "  -s, --size N         bytes a packet, MAC header included (default 64)\n"
 "  -b, --batch N        packets a round (default 64)\n"
-"  -R, --ring N         packets a ring holds, a power of two (default 1024)\n"
+"  -R, --ring N         packets a ring holds, a power of two (default 4096)\n"
 "      --block N        V3: bytes a block (default: what measured best)\n"
 "      --poll           sleep in poll() instead of spinning\n"
 "      --busy-poll US   SO_BUSY_POLL\n"
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 		.cpu = { -1, -1 },
 		.size = 64,
 		.batch = 64,
-		.ring = 1024,
+		.ring = 4096,
 		.duration = 10,
 		.bypass = true,
 	};

@@ -115,6 +115,7 @@ struct shared {
 	bool stop;		/* all: finish */
 	bool ready;		/* the child's rings are bound */
 	bool go;		/* the generator may start */
+	__u64 received;		/* by the port the generator sends to */
 	struct counters child;
 	struct verify child_verify;
 };
