@@ -76,7 +76,7 @@ done
 # one takes long in an emulated machine.
 set_cmd()	# benchmark, size, version
 {
-	cmd=("$tpbench" -q -i tp4A,tp4B -v "$3" -s "$2")
+	cmd=("$tpbench" -q -i "tp4A,tp4B" -v "$3" -s "$2")
 	case $1 in
 	rxdrop) cmd+=(--rxdrop) ;;
 	txpush) cmd+=(--txpush) ;;
