@@ -412,7 +412,8 @@ TEST_F_TIMEOUT(pair, order, 120)
 	int status, len;
 	pid_t pid;
 
-	TH_LOG("%u packets%s", total, tp4_fast() ? " (a debug kernel, or TPACKET4_FAST)" : "");
+	TH_LOG("%u packets%s", total,
+	       tp4_fast() ? " (a debug kernel, or TPACKET4_FAST)" : "");
 	done = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_TRUE(done != MAP_FAILED);

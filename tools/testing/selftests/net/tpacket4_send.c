@@ -4,7 +4,9 @@
  */
 #include "tpacket4.h"
 
+#include <linux/if_tun.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 FIXTURE(send) {
 	struct tp4 tx, rx;
@@ -251,6 +253,57 @@ TEST_F(send, kick_with_address)
 }
 
 /* ---- full queues ---- */
+
+/* A device whose queue holds two packets and which nobody empties at first. */
+static int open_tap(void)
+{
+	struct ifreq ifr = {
+		.ifr_name = "v4tap", .ifr_flags = IFF_TAP | IFF_NO_PI,
+	};
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, TUNSETIFF, &ifr) ||
+	    net_batch("ip", "link set v4tap txqueuelen 2 up\n")) {
+		close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}
+
+/* What the device itself refuses waits, too, without a qdisc. */
+TEST_F(send, full_device)
+{
+	int tap = open_tap(), i, n, sum = 0, got = 0;
+	uint64_t end = now_ms() + WAIT_MS;
+	char buf[MAX_PKT];
+
+	if (tap == -ENOENT)
+		SKIP(return, "no /dev/net/tun");
+	ASSERT_LE(0, tap);
+	ASSERT_EQ(0, tp4_bind(self->tx.fd, "v4tap", 0));
+	ASSERT_EQ(0, tp4_setint(self->tx.fd, PACKET_QDISC_BYPASS, 1));
+	for (i = 0; i < 9; i++)
+		ASSERT_EQ(0, post_one(&self->tx, i));
+	EXPECT_EQ(200, tp4_kick(&self->tx, MSG_DONTWAIT));
+	EXPECT_EQ(-ENOBUFS, tp4_kick(&self->tx, MSG_DONTWAIT));
+	EXPECT_EQ(-ENOBUFS, tp4_kick(&self->tx, 0));
+	EXPECT_TRUE(desc_is_kernels(tp4_slot(&self->tx.tx, 2)));
+	for (sum = 200; got < 9 && now_ms() < end; ) {
+		while ((n = read(tap, buf, sizeof(buf))) > 0) {
+			if (packet_seq(buf) < 9 && n == 100)
+				ASSERT_EQ((uint32_t)got++, packet_seq(buf));
+		}
+		n = tp4_kick(&self->tx, MSG_DONTWAIT);
+		sum += n > 0 ? n : 0;
+	}
+	EXPECT_EQ(9, got);
+	EXPECT_EQ(900, sum);
+	EXPECT_TRUE(tp4_reap_all(&self->tx, WAIT_MS));
+	EXPECT_EQ(9U, self->tx.errors[0]);
+	close(tap);
+}
 
 FIXTURE(qdisc) {
 	struct tp4 tx, rx;

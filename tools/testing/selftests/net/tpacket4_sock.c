@@ -303,4 +303,39 @@ TEST_F(fanout, leave)
 	EXPECT_EQ(128U, sum);
 }
 
+/* A socket whose ring fills up leaves the rest to the others. */
+TEST_F(sock, fanout_rollover)
+{
+	struct tp4_cfg cfg = { .ifname = if_b, .rx_nr = tp4_min_descs() };
+	unsigned int nr = tp4_min_descs(), total = 2 * nr, i, got[2] = { 0 };
+	int arg = PACKET_FANOUT_ROLLOVER << 16 | 17;
+	struct tpacket_stats_v4 st;
+	struct tp4 more[2], *s;
+
+	tp4_close(&self->rx);
+	for (i = 0; i < 2; i++) {
+		/* the second is never short of room */
+		cfg.rx_nr = nr << (2 * i);
+		ASSERT_EQ(0, tp4_open(&more[i], &cfg));
+		ASSERT_EQ(0, tp4_setint(more[i].fd, PACKET_FANOUT, arg));
+	}
+	for (i = 0; i < total; i++)
+		ASSERT_EQ(100, send_one(&self->tx, i));
+	for (i = 0; i < 2; i++) {
+		s = &more[i];
+		while (recv_one(s, QUIET_MS) >= 0)
+			got[i]++;
+		ASSERT_EQ(0, tp4_stats(s->fd, &st));
+		EXPECT_EQ(0U, st.tp_drops);
+	}
+	TH_LOG("%u + %u", got[0], got[1]);
+	EXPECT_EQ(total, got[0] + got[1]);
+	EXPECT_LT(0U, got[0]);
+	EXPECT_GE(nr, got[0]);
+	for (i = 0; i < 2; i++)
+		tp4_close(&more[i]);
+	/* for the teardown */
+	ASSERT_EQ(0, tp4_open(&self->rx, &cfg));
+}
+
 TEST_HARNESS_MAIN
