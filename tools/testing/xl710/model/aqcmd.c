@@ -201,11 +201,13 @@ static uint16_t cmd_get_phy(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_set_phy(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
+    bool was_on = s->phy_types && s->phy_abilities & PHY_ENABLE_LINK;
+
     s->phy_types = ldl_le_p(d->param);
     s->phy_types_ext = d->param[13];
     s->phy_speeds = d->param[4] & SPEED_40GB;
     s->phy_abilities = d->param[5] & ~PHY_ATOMIC;
-    if (d->param[5] & PHY_ATOMIC) {
+    if (d->param[5] & PHY_ATOMIC || (!was_on && s->phy_types)) {
         xl710_link_restart(s);
     } else {
         xl710_link_update(s);

@@ -33,6 +33,7 @@
 #define CAP_AER                 0x100
 #define CAP_SERIAL              0x140
 #define RESET_NS                (100 * SCALE_MS)
+#define RESTART_NS              (200 * SCALE_MS)
 #define RETRAIN_NS              (50 * SCALE_MS)
 #define EVENT_LINK              0x0607
 #define EVENT_LINK_UPDOWN       0x0002
@@ -195,19 +196,38 @@ void xl710_link_update(XL710State *s)
     }
 }
 
-static void retrained(void *opaque)
-{
-    XL710State *s = opaque;
-
-    s->training = false;
-    xl710_link_update(s);
-}
-
-void xl710_link_restart(XL710State *s)
+static void train(XL710State *s)
 {
     s->training = true;
     xl710_link_update(s);
     timer_mod(s->an_timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + RETRAIN_NS);
+}
+
+static void an_timer(void *opaque)
+{
+    XL710State *s = opaque;
+
+    if (!s->training) {
+        train(s);
+    } else {
+        s->training = false;
+        xl710_link_update(s);
+    }
+}
+
+/*
+ * A link that is up stays so for a while: i40e_set_pauseparam() restarts
+ * autonegotiation 75 ms after it has set the PHY, and disables the link for
+ * good if it is down by then.
+ */
+void xl710_link_restart(XL710State *s)
+{
+    if (!s->link_up) {
+        train(s);
+    } else {
+        timer_mod(s->an_timer,
+                  qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + RESTART_NS);
+    }
 }
 
 /* ---- netdev ---- */
@@ -418,7 +438,7 @@ static void xl710_realize(PCIDevice *d, Error **errp)
     s->rxq = g_new0(XL710RxQueue, XL710_MAX_QUEUES);
     s->tx_buf = g_malloc0(XL710_TX_BUF);
     s->seg_buf = g_malloc0(XL710_MAX_FRAME + 512);
-    s->an_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, retrained, s);
+    s->an_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, an_timer, s);
     s->reset_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, reset_done, s);
     xl710_regs_init(s);
     xl710_nvm_init(s);

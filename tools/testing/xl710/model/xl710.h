@@ -252,7 +252,7 @@ void xl710_pf_reset(XL710State *s);
 void xl710_start_reset(XL710State *s, uint32_t trigger);
 /* The link may have changed: tell both ends */
 void xl710_link_update(XL710State *s);
-/* Drop the link, bring it back 50 ms later */
+/* Let the PHY negotiate again: the link drops and comes back in 250 ms */
 void xl710_link_restart(XL710State *s);
 /* A malicious driver event on a queue; the queue stops */
 void xl710_mdd_tx(XL710State *s, int q, int event);

@@ -76,19 +76,25 @@ selftest()
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
+# Autonegotiation takes a quarter of a second to start and to end
+settle()
+{
+	sleep 0.5
+	wait_for 10 links_up && sleep 0.2 && wait_for 10 links_up
+}
+
 pause_frames()
 {
 	n0 ethtool -A "$IF0" rx on tx on
-	wait_for 10 links_up &&
-		wait_for 5 has 'TX:[[:space:]]+on' ethtool -a "$IF0" &&
+	settle && has 'TX:[[:space:]]+on' ethtool -a "$IF0" &&
 		n0 ethtool -A "$IF0" rx off tx off
-	wait_for 10 links_up
+	settle && has 'TX:[[:space:]]+off' ethtool -a "$IF0"
 }
 
 setup
 check "ethtool: link speed" has 'Speed: 40000Mb/s' ethtool "$IF0"
 check "ethtool -i" has 'driver: i40e' ethtool -i "$IF0"
-check "ethtool -i: firmware" has 'firmware-version: 9.130' ethtool -i "$IF0"
+check "ethtool -i: firmware" has 'firmware-version: 9.30 0x80000710' ethtool -i "$IF0"
 check "ethtool -k" has 'tcp-segmentation-offload: on' ethtool -k "$IF0"
 check "ethtool -l" has 'Combined:' ethtool -l "$IF0"
 check "ethtool -g" has 'RX:[[:space:]]+8160|RX:[[:space:]]+4096' \

@@ -28,7 +28,7 @@ flaps()
 
 restart_an()
 {
-	n0 ethtool -r "$IF0" && sleep 0.2 && wait_for 10 links_up &&
+	n0 ethtool -r "$IF0" && sleep 0.5 && wait_for 10 links_up &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 

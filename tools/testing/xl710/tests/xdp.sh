@@ -26,13 +26,14 @@ ipx()
 
 attach()
 {
+	# the driver resets the port: give the other end time to see it
 	ipx "$1" link set "$2" xdpdrv pinned "$BPFFS/xl_$3" &&
-		wait_for 10 links_up
+		sleep 0.5 && wait_for 10 links_up
 }
 
 detach()
 {
-	ipx "$1" link set "$2" xdpdrv off && wait_for 10 links_up
+	ipx "$1" link set "$2" xdpdrv off && sleep 0.5 && wait_for 10 links_up
 }
 
 xdp_pass()
@@ -77,7 +78,7 @@ xdp_redirect()
 	idx=$(n1 cat /sys/class/net/xv0/ifindex)
 	load redirect "$idx" && attach $NS1 "$IF1" redirect || return 1
 	before=$(n1 cat /sys/class/net/xv1/statistics/rx_packets)
-	n0 ping -q -c 20 -i 0.02 -W 1 $IP1
+	n0 ping -q -c 30 -i 0.02 -W 1 $IP1
 	after=$(n1 cat /sys/class/net/xv1/statistics/rx_packets)
 	detach $NS1 "$IF1"
 	n1 ip link del xv0
