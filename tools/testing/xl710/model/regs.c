@@ -374,9 +374,10 @@ void xl710_regs_reset(XL710State *s, bool core)
         }
     }
     if (core) {
-        xl710_set_reg(s, GLLAN_TSOMSK_F, 0xff6);        /* not FIN, PSH */
-        xl710_set_reg(s, GLLAN_TSOMSK_M, 0xf76);        /* nor CWR */
-        xl710_set_reg(s, GLLAN_TSOMSK_L, 0xf7f);        /* not CWR */
+        /* TCP flags that segments do not have: first, middle, last */
+        xl710_set_reg(s, GLLAN_TSOMSK_F, 0x009);        /* FIN, PSH */
+        xl710_set_reg(s, GLLAN_TSOMSK_M, 0x089);        /* and CWR */
+        xl710_set_reg(s, GLLAN_TSOMSK_L, 0x080);        /* CWR */
         xl710_set_reg(s, REG_MSS, 88 << REG_MSS_MIN_S);
     }
 }

@@ -184,10 +184,10 @@ static void fix_segment(XL710State *s, const TxOffload *o, uint8_t *pkt,
                                      n ? GLLAN_TSOMSK_M : GLLAN_TSOMSK_F);
 
         if (!n && last) {
-            mask = 0xfff;
+            mask = 0;
         }
         stl_be_p(l4 + 4, ldl_be_p(l4 + 4) + done);
-        l4[13] &= mask;
+        l4[13] &= ~mask;
     } else if (o->l4t == TXD_CMD_L4T_UDP) {
         stw_be_p(l4 + 4, len - o->l4);
     }
