@@ -163,7 +163,8 @@ build()
 	local dir=$cache/build-$variant opts=() cc=gcc
 
 	if command -v ccache >/dev/null; then
-		export CCACHE_DIR=${cache%/qemu}/ccache
+		# one cache for all build trees
+		export CCACHE_DIR=${cache%/qemu}/ccache CCACHE_NOHASHDIR=1
 		cc="ccache gcc"
 	fi
 	if [ ! -f "$dir/build.ninja" ]; then

@@ -94,6 +94,7 @@ static void gen_tick(void *opaque)
     deliver = MIN(n, (uint64_t)room(s) * MAX(s->gen_flows, 1));
     s->gen_sent += deliver;
     s->gen_dropped += n - deliver;
+    xl710_rx_count(s, s->gen_pkt, s->gen_size - 4, n - deliver);
     xl710_count32(s, GLPRT_RDPC, n - deliver);
     xl710_count32(s, GLV_RDPC(0), n - deliver);
     while (deliver--) {

@@ -81,7 +81,7 @@ static bool put_desc(XL710State *s, XL710RxQueue *r, uint64_t qw0, uint64_t qw1,
         res |= pci_dma_write(d, addr + 16, &v[2], 16);
     }
     res |= pci_dma_write(d, addr, &v[0], 8);
-    smp_wmb();
+    smp_wmb();          /* DD is in what follows */
     res |= pci_dma_write(d, addr + 8, &v[1], 8);
     r->head = r->head + 1 == r->qlen ? 0 : r->head + 1;
     return res == MEMTX_OK;
@@ -97,7 +97,8 @@ void xl710_rx_prog_status(XL710State *s, int q, uint64_t error, uint32_t fd_id)
     }
 }
 
-static void count_rx(XL710State *s, const uint8_t *data, uint32_t len)
+void xl710_rx_count(XL710State *s, const uint8_t *data, uint32_t len,
+                    uint64_t n)
 {
     static const uint32_t prt[] = { GLPRT_UPRC, GLPRT_MPRC, GLPRT_BPRC };
     uint32_t wire = len + 4;
@@ -106,9 +107,9 @@ static void count_rx(XL710State *s, const uint8_t *data, uint32_t len)
     unsigned size = wire <= 64 ? 0 : wire <= 127 ? 1 : wire <= 255 ? 2 :
                     wire <= 511 ? 3 : wire <= 1023 ? 4 : wire <= 1522 ? 5 : 6;
 
-    xl710_count(s, GLPRT_GORC, wire);
-    xl710_count(s, prt[kind], 1);
-    xl710_count(s, GLPRT_PRC64 + size * 32, 1);
+    xl710_count(s, GLPRT_GORC, wire * n);
+    xl710_count(s, prt[kind], n);
+    xl710_count(s, GLPRT_PRC64 + size * 32, n);
 }
 
 static void count_vsi(XL710State *s, unsigned vsi, const uint8_t *data,
@@ -301,6 +302,6 @@ bool xl710_rx(XL710State *s, const uint8_t *data, uint32_t len, bool may_wait)
             return false;
         }
     }
-    count_rx(s, data, len);
+    xl710_rx_count(s, data, len, 1);
     return true;
 }

@@ -337,6 +337,9 @@ void xl710_rx_enable(XL710State *s, int q, bool on);
  * must wait for buffers (flow control), true if it is dealt with.
  */
 bool xl710_rx(XL710State *s, const uint8_t *data, uint32_t len, bool may_wait);
+/* Count @n such frames as received by the port (dropped later or not) */
+void xl710_rx_count(XL710State *s, const uint8_t *data, uint32_t len,
+                    uint64_t n);
 unsigned xl710_rx_room(XL710State *s, int q);
 /* Report a flow director programming error on an Rx queue */
 void xl710_rx_prog_status(XL710State *s, int q, uint64_t error, uint32_t fd_id);

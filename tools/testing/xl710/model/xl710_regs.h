@@ -239,7 +239,7 @@
 #define XL710_CSR_SIZE          0x00400000      /* what the driver may map */
 #define XL710_MAX_QUEUES        1536
 #define XL710_MAX_VECTORS       129
-#define XL710_MAX_FRAME         9728            /* MTU 9706, with VLAN and CRC */
+#define XL710_MAX_FRAME         9728            /* with tags and CRC */
 
 /* Tx descriptors, quad word 1 */
 #define TXD_DTYPE               0xf

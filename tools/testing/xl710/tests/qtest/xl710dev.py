@@ -6,13 +6,14 @@ i40e_adminq_cmd.h, i40e_type.h, i40e_lan_hmc.c).
 """
 
 import os
+import shlex
 import socket
 import struct
 import subprocess
 import tempfile
 from typing import List, Optional, Tuple
 
-QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
+QEMU = shlex.split(os.environ.get("QEMU", "qemu-system-x86_64"))
 
 ATQBAL, ATQBAH, ATQLEN, ATQH, ATQT = 0x80000, 0x80100, 0x80200, 0x80300, 0x80400
 ARQBAL, ARQBAH, ARQLEN, ARQH, ARQT = 0x80080, 0x80180, 0x80280, 0x80380, 0x80480
@@ -57,7 +58,7 @@ class Machine:
         listener.listen(1)
         listener.settimeout(60)
         self.proc = subprocess.Popen(
-            [QEMU, "-nodefaults", "-display", "none", "-M", "q35", "-m", "64M",
+            [*QEMU, "-nodefaults", "-display", "none", "-M", "q35", "-m", "64M",
              "-accel", "qtest", "-qtest", f"unix:{path}", "-qtest-log",
              "/dev/null", *args], stdin=subprocess.DEVNULL)
         self.sock, _ = listener.accept()

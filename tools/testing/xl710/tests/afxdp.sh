@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# AF_XDP, copy and zero-copy: DPDK's af_xdp port sends back what it receives.
+# shellcheck disable=SC2317,SC2086 source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+DIR=$(mktemp -d)
+LOG=$DIR/log
+# an address that nobody has: the stack does not answer, DPDK does
+IPX=10.71.0.77
+
+start_pmd()
+{
+	# the program that DPDK loads is asked for without a dispatcher: that
+	# would need the kernel's type information
+	LIBXDP_SKIP_DISPATCHER=1 n1 dpdk-testpmd --no-huge --no-pci -m 256 \
+		--no-telemetry --log-level=pmd.net.af_xdp:8 \
+		--vdev "net_af_xdp0,iface=$IF1,start_queue=0,queue_count=1$1" \
+		-l 0,1 -- --forward-mode=macswap --auto-start --no-mlockall \
+		--total-num-mbufs=8192 --no-lsc-interrupt \
+		>"$LOG" 2>&1 <&8 &
+	PIDS+=($!)
+	PMD=$!
+	wait_for 60 grep -q 'Press enter\|Start automatic\|macswap packet' "$LOG" &&
+		sleep 1 && wait_for 10 links_up
+}
+
+# Frames come back with their addresses exchanged
+echoes()
+{
+	local before after i
+
+	for i in 1 2 3; do
+		sleep 2
+		before=$(stat $NS0 "$IF0" port.rx_unicast)
+		n0 ping -q -c 100 -i 0.01 -W 1 $IPX >/dev/null
+		sleep 2
+		after=$(stat $NS0 "$IF0" port.rx_unicast)
+		echo "round $i: $((after - before)) of 100 came back"
+		[ $((after - before)) -lt 100 ] || return 0
+	done
+	return 1
+}
+
+zero_copy_in_log()
+{
+	dmesg | tail -n +$((DMESG_START + 1)) | grep -q MEM_TYPE_XSK_BUFF_POOL
+}
+
+run()
+{
+	local mode=$1 opts=$2
+
+	if ! start_pmd "$opts"; then
+		not_ok "afxdp: $mode" "testpmd does not start"
+		tail -n 20 "$LOG" | sed 's/^/# /'
+		return 1
+	fi
+	check "afxdp: $mode: frames come back" echoes || tail -n 20 "$LOG" | sed 's/^/# /'
+	if [ "$mode" = copy ]; then
+		if zero_copy_in_log; then
+			not_ok "afxdp: $mode is what ran" "zero-copy did"
+		else
+			ok "afxdp: $mode is what ran"
+		fi
+	else
+		check "afxdp: $mode is what ran" zero_copy_in_log
+	fi
+	kill "$PMD"
+	wait "$PMD" 2>/dev/null
+	sleep 0.5
+	wait_for 10 links_up
+	check "afxdp: the stack has the port back after $mode" \
+		wait_for 10 ping_other
+}
+
+ping_other()
+{
+	n0 ping -q -c 1 -W 1 $IP1
+}
+
+if ! command -v dpdk-testpmd >/dev/null; then
+	skip "${0##*/}" "no dpdk-testpmd (package dpdk-dev)"
+	exit 0
+fi
+setup
+trap 'rm -rf "$DIR"; teardown' EXIT
+# testpmd ends when its input does
+mkfifo "$DIR/fifo"
+exec 8<>"$DIR/fifo"
+ulimit -l unlimited
+# one queue, so that all comes by where DPDK listens
+n1 ethtool -L "$IF1" combined 1 || true
+sleep 0.5
+wait_for 10 links_up
+n0 ip neigh replace $IPX dev "$IF0" \
+	lladdr "$(n1 cat /sys/class/net/"$IF1"/address)" nud permanent
+run copy ,force_copy=1
+run zero-copy ""
+finish
