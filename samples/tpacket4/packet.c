@@ -64,11 +64,11 @@ void packet_check(struct port *p, const __u8 *data, unsigned int len)
 	if (p->cfg->in_flight) {
 		/* The same few packets go round and round. */
 		v->reordered += seq != v->next % p->cfg->in_flight;
-	} else if (seq < v->next) {
+	} else if (seq >= v->next) {
+		v->lost += seq - v->next;
+	} else {
 		v->reordered++;
 		return;
-	} else {
-		v->lost += seq - v->next;
 	}
 	v->next = seq + 1;
 }

@@ -127,6 +127,8 @@ void report_json(const struct config *cfg, const struct result *res)
 		number("corrupt", v->corrupt);
 		number("foreign", v->foreign);
 	}
+	if (res->alone_seconds)
+		real("generator_ns_per_packet", res->alone_seconds * 1e9);
 	if (res->drain_seconds)
 		real("drain_ns_per_packet", res->drain_seconds * ns);
 	real("ns_per_packet", res->seconds * ns);

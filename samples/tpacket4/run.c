@@ -264,6 +264,20 @@ static void lockstep_round(struct port *p, struct lockstep *l)
 		l->drain += (now() - start) * DRAIN_SAMPLE;
 }
 
+/* Seconds a packet that nobody receives: what rxdrop costs but for V2..V4. */
+static double generator_alone(struct generator *g)
+{
+	unsigned int i, n = 0;
+	double start;
+
+	for (i = 0; i < 64; i++)
+		generator_send(g);
+	start = now();
+	for (i = 0; i < 256; i++)
+		n += generator_send(g);
+	return n ? (now() - start) / n : 0;
+}
+
 /* --- runs ---------------------------------------------------------------- */
 
 /* Until told to stop, or p has done so many packets. */
@@ -291,7 +305,8 @@ static void measure(struct port *p, struct lockstep *l, struct result *res)
 	double start;
 
 	report_start(0);
-	loop(p, l, cfg->warmup);
+	if (cfg->warmup)
+		loop(p, l, cfg->warmup);
 
 	base = p->n;
 	if (p->rx)
@@ -320,13 +335,15 @@ static void run_lockstep(const struct config *cfg, struct result *res)
 	struct port p, other;
 
 	pin(cfg->cpu[0]);
+	if (!cfg->in_flight) {
+		l.gen = generator_open(cfg);
+		res->alone_seconds = generator_alone(l.gen);
+	}
 	port_open(&p, cfg, cfg->ifname[0]);
 	if (cfg->in_flight) {
 		port_open(&other, cfg, cfg->ifname[1]);
 		l.other = &other;
 		serve(&p);
-	} else {
-		l.gen = generator_open(cfg);
 	}
 	measure(&p, &l, res);
 	if (l.other)

@@ -123,6 +123,7 @@ struct shared {
 struct result {
 	double seconds;
 	double drain_seconds;	/* lockstep: of which in rx_drop() */
+	double alone_seconds;	/* lockstep: a packet of the generator's alone */
 	struct counters n;
 	struct verify verify;
 	__u64 drops;		/* PACKET_STATISTICS of the measured port */
