@@ -272,7 +272,7 @@ static bool connect_wire(XL710State *s, Error **errp)
     }
     if (s->wire == s || s->wire->wire || !s->wire->nic ||
         qemu_get_queue(s->nic)->peer || qemu_get_queue(s->wire->nic)->peer) {
-        error_setg(errp, "wire: the port at the other end is taken");
+        error_setg(errp, "peer: the port at the other end is taken");
         s->wire = NULL;
         return false;
     }
@@ -515,7 +515,7 @@ static void xl710_instance_init(Object *obj)
 
 static Property xl710_properties[] = {
     DEFINE_NIC_PROPERTIES(XL710State, conf),
-    DEFINE_PROP_LINK("wire", XL710State, wire, TYPE_XL710, XL710State *),
+    DEFINE_PROP_LINK("peer", XL710State, wire, TYPE_XL710, XL710State *),
     DEFINE_PROP_UINT32("queues", XL710State, num_queues, 128),
     DEFINE_PROP_BOOL("msi", XL710State, msi_prop, true),
     DEFINE_PROP_BOOL("msix", XL710State, msix_prop, true),

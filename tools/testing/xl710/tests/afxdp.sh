@@ -13,8 +13,8 @@ start_pmd()
 {
 	# the program that DPDK loads is asked for without a dispatcher: that
 	# would need the kernel's type information
-	LIBXDP_SKIP_DISPATCHER=1 n1 dpdk-testpmd --no-huge --no-pci -m 256 \
-		--no-telemetry --log-level=pmd.net.af_xdp:8 \
+	LIBXDP_SKIP_DISPATCHER=1 ip netns exec $NS1 dpdk-testpmd \
+		--no-huge --no-pci -m 256 --no-telemetry --log-level=pmd.net.af_xdp:8 \
 		--vdev "net_af_xdp0,iface=$IF1,start_queue=0,queue_count=1$1" \
 		-l 0,1 -- --forward-mode=macswap --auto-start --no-mlockall \
 		--total-num-mbufs=8192 --no-lsc-interrupt \
@@ -66,7 +66,7 @@ run()
 	else
 		check "afxdp: $mode is what ran" zero_copy_in_log
 	fi
-	kill "$PMD"
+	kill -INT "$PMD" || not_ok "afxdp: $mode: testpmd is alive at the end"
 	wait "$PMD" 2>/dev/null
 	sleep 0.5
 	wait_for 10 links_up

@@ -65,7 +65,7 @@ def tcp4(sport: int, dport: int, payload: bytes, src: str, dst: str,
 
 class Base(unittest.TestCase):
     args = ["-device", "xl710,id=p0,addr=4,mac=52:54:00:00:00:01",
-            "-device", "xl710,id=p1,addr=5,mac=52:54:00:00:00:02,wire=p0"]
+            "-device", "xl710,id=p1,addr=5,mac=52:54:00:00:00:02,peer=p0"]
 
     def setUp(self) -> None:
         self.m = Machine(*self.args)
@@ -959,7 +959,7 @@ class Interrupts(Base):
 
 class Legacy(Base):
     args = ["-device", "xl710,id=p0,addr=4,msi=off,msix=off",
-            "-device", "xl710,id=p1,addr=5,msix=off,wire=p0"]
+            "-device", "xl710,id=p1,addr=5,msix=off,peer=p0"]
 
     def test_intx(self) -> None:
         self.a.wr(DYN_CTL0, 1 | 4 | 3 << 3)
