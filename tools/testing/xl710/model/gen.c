@@ -20,6 +20,8 @@
 #define SRC_IP          0x0a070a01              /* 10.7.10.1 */
 #define DST_IP          0x0a070a02
 #define SRC_PORT        1024
+#define PORTS           60000
+#define SCATTER         40507                   /* has no factor of PORTS */
 #define DST_PORT        9
 
 static uint64_t rate(XL710State *s)
@@ -30,7 +32,7 @@ static uint64_t rate(XL710State *s)
     return MIN(s->gen_rate, line);
 }
 
-/* The flows differ in their source port */
+/* The flows differ in their source port, in more than its lowest bits */
 static void build(XL710State *s)
 {
     uint8_t *p = s->gen_pkt;
@@ -98,7 +100,8 @@ static void gen_tick(void *opaque)
     xl710_count32(s, GLPRT_RDPC, n - deliver);
     xl710_count32(s, GLV_RDPC(0), n - deliver);
     while (deliver--) {
-        stw_be_p(s->gen_pkt + 34, SRC_PORT + s->gen_flow);
+        stw_be_p(s->gen_pkt + 34,
+                 SRC_PORT + (uint64_t)s->gen_flow * SCATTER % PORTS);
         s->gen_flow = s->gen_flow + 1 < s->gen_flows ? s->gen_flow + 1 : 0;
         xl710_rx(s, s->gen_pkt, s->gen_size - 4, false);
     }
