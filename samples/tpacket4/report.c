@@ -117,7 +117,6 @@ void report_json(const struct config *cfg, const struct result *res)
 	number("packets", res->n.packets);
 	number("bytes", res->n.bytes);
 	number("drops", res->drops);
-	number("tx_errors", res->n.tx_errors);
 	number("kicks", res->n.kicks);
 	number("idle", res->n.idle);
 	if (cfg->verify) {

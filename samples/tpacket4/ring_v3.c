@@ -215,12 +215,11 @@ static unsigned int v3_tx_reap(struct port *p)
 		struct tpacket3_hdr *h = tx_frame(v, v->tx_done);
 		__u32 s = status(h);
 
-		if (s & TP_STATUS_WRONG_FORMAT) {
-			p->n.tx_errors++;
-			set_status(h, TP_STATUS_AVAILABLE);
-		} else if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING)) {
+		/* Our packets are good: one that is refused ends the run. */
+		if (s & TP_STATUS_WRONG_FORMAT)
+			errx(1, "V3: packet refused");
+		if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING))
 			break;
-		}
 		v->tx_done++;
 	}
 	return n;

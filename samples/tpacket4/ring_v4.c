@@ -130,20 +130,20 @@ static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 	return tp4_ring_send(&v->sock.tx, v->batch, max);
 }
 
-static unsigned int tx_ready(struct port *p, struct v4 *v)
+/* What was sent. Our packets are good: one that is refused ends the run. */
+static unsigned int tx_ready(struct v4 *v, unsigned int max)
 {
-	unsigned int i, n = tp4_ring_peek(&v->sock.tx, p->cfg->ring);
+	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);
 
 	for (i = 0; i < n; i++)
-		if (tp4_ring_at(&v->sock.tx, i)->error)
-			p->n.tx_errors++;
+		check(-tp4_ring_at(&v->sock.tx, i)->error, "packet refused");
 	return n;
 }
 
 static unsigned int v4_tx_reap(struct port *p)
 {
 	struct v4 *v = p->ring;
-	unsigned int n = tx_ready(p, v);
+	unsigned int n = tx_ready(v, p->cfg->ring);
 	unsigned int refill = 0;
 
 	/* Rx wants its frames back first; what is left is for tx_fill(). */

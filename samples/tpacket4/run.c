@@ -280,7 +280,7 @@ static double generator_alone(struct generator *g)
 
 /* --- runs ---------------------------------------------------------------- */
 
-/* Until told to stop, or p has done so many packets. */
+/* Until told to stop, p has done so many packets, or time is up. */
 static void loop(struct port *p, struct lockstep *l, __u64 limit)
 {
 	while (!stopped() && (!limit || p->n.packets < limit)) {
@@ -294,7 +294,7 @@ static void loop(struct port *p, struct lockstep *l, __u64 limit)
 			__atomic_store_n(&shared->received, p->n.packets,
 					 __ATOMIC_RELAXED);
 		if (report_due() && report_tick(p->cfg, &p->n))
-			set_flag(&shared->stop);
+			break;
 	}
 }
 
@@ -304,7 +304,7 @@ static void measure(struct port *p, struct lockstep *l, struct result *res)
 	struct counters base;
 	double start;
 
-	report_start(0);
+	report_start(cfg->duration);
 	if (cfg->warmup)
 		loop(p, l, cfg->warmup);
 
@@ -321,7 +321,6 @@ static void measure(struct port *p, struct lockstep *l, struct result *res)
 
 	res->n.packets = p->n.packets - base.packets;
 	res->n.bytes = p->n.bytes - base.bytes;
-	res->n.tx_errors = p->n.tx_errors;
 	res->n.kicks = p->n.kicks - base.kicks;
 	res->n.idle = p->n.idle - base.idle;
 	res->verify = p->verify;
@@ -361,7 +360,6 @@ static void child_pingpong(const struct config *cfg)
 	set_flag(&shared->ready);
 	while (!stopped())
 		step_or_idle(&p);
-	shared->child = p.n;
 	shared->child_verify = p.verify;
 	port_close(&p);
 }
@@ -461,7 +459,6 @@ void run(const struct config *cfg, struct result *res)
 			err(1, "wait");
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			exit(1);	/* it has said why */
-		res->n.tx_errors += shared->child.tx_errors;
 		res->verify.checked += shared->child_verify.checked;
 		res->verify.lost += shared->child_verify.lost;
 		res->verify.reordered += shared->child_verify.reordered;

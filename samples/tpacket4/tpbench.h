@@ -66,7 +66,6 @@ struct verify {
 struct counters {
 	__u64 packets;	/* received; or sent and completed */
 	__u64 bytes;
-	__u64 tx_errors;	/* descriptors or frames the kernel refused */
 	__u64 kicks;
 	__u64 idle;		/* rounds that found nothing to do */
 };
@@ -116,7 +115,6 @@ struct shared {
 	bool ready;		/* the child's rings are bound */
 	bool go;		/* the generator may start */
 	__u64 received;		/* by the port the generator sends to */
-	struct counters child;
 	struct verify child_verify;
 };
 
