@@ -135,13 +135,11 @@ typedef __u64 __attribute__((__may_alias__)) tp4_word;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TP4_WORD_KERNEL		((__u64)TP4_DESC_KERNEL << 56)
-#define TP4_WORD_CONT		((__u64)TP4_PKT_CONT << 56)
 #define TP4_WORD_ERROR		((__u64)0xff << 48)
 #define TP4_WORD(len, offset, flags) \
 	((__u64)(len) | (__u64)(offset) << 32 | (__u64)(flags) << 56)
 #else
 #define TP4_WORD_KERNEL		((__u64)TP4_DESC_KERNEL)
-#define TP4_WORD_CONT		((__u64)TP4_PKT_CONT)
 #define TP4_WORD_ERROR		((__u64)0xff << 8)
 #define TP4_WORD(len, offset, flags) \
 	((__u64)(len) << 32 | (__u64)(offset) << 16 | (__u64)(flags))
@@ -210,8 +208,13 @@ static inline void tp4_desc_move(struct tpacket4_desc *to,
  */
 static inline int tp4_desc_ready(const struct tpacket4_desc *d)
 {
+#if UINTPTR_MAX > 0xffffffffu
+	return !(__atomic_load_n((const tp4_word *)&d->len,
+				 __ATOMIC_ACQUIRE) & TP4_WORD_KERNEL);
+#else
 	return !(__atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) &
 		 TP4_DESC_KERNEL);
+#endif
 }
 
 /* --- one ring ------------------------------------------------------------ */
