@@ -116,12 +116,13 @@ setup_apt()
 # Versions that an archive lists but no longer has are passed over
 fetch()
 {
-	local version tmp=$cache/fetch
+	local version tmp=$cache/fetch sum
 
-	[ ! -f "$cache/src/.complete" ] || return 0
+	sum=$(sha256sum <"$model/qemu.patch")
+	[ "$(cat "$cache/src/.complete" 2>/dev/null)" != "$sum" ] || return 0
 	say "fetching the source package of QEMU"
 	setup_apt
-	rm -rf "$tmp" "$cache/src"
+	rm -rf "$tmp" "$cache/src" "$cache"/build-*
 	mkdir -p "$tmp"
 	for version in $(own_apt apt-cache madison qemu |
 			 awk -F'|' '/Sources/ { print $2 }'); do
@@ -139,7 +140,7 @@ fetch()
 	rm -rf "$tmp" "$cache/apt"
 	patch -d "$cache/src" -p1 --no-backup-if-mismatch >/dev/null \
 		<"$model/qemu.patch"
-	touch "$cache/src/.complete"
+	echo "$sum" >"$cache/src/.complete"
 }
 
 # Copy what changed, so that ninja rebuilds no more than that
@@ -198,14 +199,16 @@ model_hash()
 		cut -c1-16
 }
 
+# taken once: the model may be edited while this builds
+hash=$(model_hash)
 version=$(cat "$cache/src/VERSION" 2>/dev/null || echo none)
-bin=$cache/bin/$version-$variant-$(model_hash)/qemu-system-x86_64
+bin=$cache/bin/$version-$variant-$hash/qemu-system-x86_64
 if [ ! -x "$bin" ]; then
 	fetch
 	update_model
 	build
 	version=$(cat "$cache/src/VERSION")
-	bin=$cache/bin/$version-$variant-$(model_hash)/qemu-system-x86_64
+	bin=$cache/bin/$version-$variant-$hash/qemu-system-x86_64
 	mkdir -p "${bin%/*}.new"
 	cp "$cache/build-$variant/qemu-system-x86_64" "${bin%/*}.new/"
 	rm -rf "${bin%/*}"

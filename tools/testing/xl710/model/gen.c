@@ -61,23 +61,23 @@ static bool may_run(XL710State *s)
            (!s->gen_count || s->gen_sent + s->gen_dropped < s->gen_count);
 }
 
-static unsigned room(XL710State *s)
+static bool room(XL710State *s)
 {
-    unsigned q, n = 0;
+    unsigned q;
 
     for (q = 0; q < s->num_queues; q++) {
-        if (s->rxq[q].ena) {
-            n += xl710_rx_room(s, q);
+        if (s->rxq[q].ena && xl710_rx_room(s, q)) {
+            return true;
         }
     }
-    return n;
+    return false;
 }
 
 static void gen_tick(void *opaque)
 {
     XL710State *s = opaque;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    uint64_t due, n, deliver;
+    uint64_t due, n, misses = 0;
 
     if (!may_run(s)) {
         return;
@@ -89,22 +89,31 @@ static void gen_tick(void *opaque)
         n = MIN(n, s->gen_count - s->gen_sent - s->gen_dropped);
     }
     /*
-     * What finds no descriptor anywhere is lost without being built. A full
-     * queue beside an empty one still costs a look at each packet, at most
-     * as many as there are descriptors in all times the flows.
+     * Once each flow has lost a packet in a row there is room for none; what
+     * is left is lost without being built.
      */
-    deliver = MIN(n, (uint64_t)room(s) * MAX(s->gen_flows, 1));
-    s->gen_sent += deliver;
-    s->gen_dropped += n - deliver;
-    xl710_rx_count(s, s->gen_pkt, s->gen_size - 4, n - deliver);
-    xl710_count32(s, GLPRT_RDPC, n - deliver);
-    xl710_count32(s, GLV_RDPC(0), n - deliver);
-    while (deliver--) {
+    if (!room(s)) {
+        misses = s->gen_flows;
+    }
+    for (; n && misses < s->gen_flows; n--) {
+        uint32_t delivered = xl710_reg(s, GLV_UPRC(0));
+
         stw_be_p(s->gen_pkt + 34,
                  SRC_PORT + (uint64_t)s->gen_flow * SCATTER % PORTS);
         s->gen_flow = s->gen_flow + 1 < s->gen_flows ? s->gen_flow + 1 : 0;
         xl710_rx(s, s->gen_pkt, s->gen_size - 4, false);
+        if (xl710_reg(s, GLV_UPRC(0)) != delivered) {
+            s->gen_sent++;
+            misses = 0;
+        } else {
+            s->gen_dropped++;
+            misses++;
+        }
     }
+    s->gen_dropped += n;
+    xl710_rx_count(s, s->gen_pkt, s->gen_size - 4, n);
+    xl710_count32(s, GLPRT_RDPC, n);
+    xl710_count32(s, GLV_RDPC(0), n);
     timer_mod(s->gen_timer, now + TICK_NS);
 }
 

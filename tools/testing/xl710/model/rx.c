@@ -14,6 +14,7 @@
 #include "xl710.h"
 
 #define MAX_CHAIN       5               /* descriptors a packet */
+#define RXERR1_PF       128             /* index of PF 0; VFs come before */
 
 enum {
     MDD_RX_BAD_CONTEXT = 1,
@@ -259,7 +260,7 @@ static bool rx_vsi(XL710State *s, unsigned vsi, const XL710Pkt *p,
     need = DIV_ROUND_UP(len, r->dbuff);
     if (len > r->rxmax || need > MAX_CHAIN) {
         trace_xl710_rx_drop(vsi, q, "too long");
-        xl710_count32(s, GL_RXERR1(vsi), 1);
+        xl710_count32(s, GL_RXERR1(RXERR1_PF), 1);
         return true;
     }
     if (need > xl710_rx_room(s, q)) {

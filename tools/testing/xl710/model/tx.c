@@ -17,6 +17,7 @@
 #include "xl710.h"
 
 #define BATCH           64
+#define MSS_MIN         64              /* whatever the driver allows */
 
 /* MDD events; the numbers of the hardware are not in the driver */
 enum {
@@ -261,7 +262,7 @@ static int send_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1)
 {
     PCIDevice *d = PCI_DEVICE(s);
     uint8_t *buf = s->tx_buf + 8;       /* room for two tags in front */
-    uint32_t len = 0, tags = 0;
+    uint32_t len = 0, tags = 0, mss_min;
     TxOffload o;
     unsigned i;
 
@@ -324,8 +325,8 @@ static int send_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1)
         return 0;
     }
 
-    if (o.mss < (xl710_reg(s, REG_MSS) >> REG_MSS_MIN_S & 0x3ff) ||
-        o.mss > XL710_MAX_FRAME || o.tso_len != len - o.payload ||
+    mss_min = MAX(xl710_reg(s, REG_MSS) >> REG_MSS_MIN_S & 0x3ff, MSS_MIN);
+    if (o.mss < mss_min || o.mss > XL710_MAX_FRAME || o.tso_len != len - o.payload ||
         (o.l4t != TXD_CMD_L4T_TCP && o.l4t != TXD_CMD_L4T_UDP) ||
         o.payload - o.l4 < (o.l4t == TXD_CMD_L4T_TCP ? 20 : 8) ||
         o.payload + o.mss > XL710_MAX_FRAME) {

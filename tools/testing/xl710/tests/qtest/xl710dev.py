@@ -68,10 +68,10 @@ class Machine:
 
     def close(self) -> int:
         """End QEMU; its exit status, with what a sanitizer has to say."""
-        self.file.close()
-        self.sock.close()
         self.proc.terminate()
         status = self.proc.wait(60)
+        self.file.close()
+        self.sock.close()
         self.dir.cleanup()
         return status
 
