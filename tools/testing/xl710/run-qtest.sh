@@ -11,7 +11,7 @@ usage()
 Usage: tools/testing/xl710/run-qtest.sh [--asan] [TEST...]
 
   --asan   use the AddressSanitizer build
-  TEST     only these, as Traffic or Traffic.test_tso
+  TEST     only these, as test_traffic or test_traffic.Traffic.test_tso
 
 QEMU=path takes that binary instead of building one.
 EOF
@@ -30,4 +30,7 @@ export QEMU
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 cd "$here/tests/qtest"
-exec python3 -B test_xl710.py "$@"
+if [ $# -gt 0 ]; then
+	exec python3 -B -m unittest -v "$@"
+fi
+exec python3 -B -m unittest discover -v

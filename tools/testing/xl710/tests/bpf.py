@@ -21,13 +21,12 @@ XDP_DROP, XDP_PASS, XDP_TX = 1, 2, 3
 FUNC_REDIRECT = 23
 
 
-def insn(op: int, dst: int = 0, src: int = 0, off: int = 0,
-         imm: int = 0) -> bytes:
+def insn(op: int, dst: int = 0, src: int = 0, off: int = 0, imm: int = 0) -> bytes:
     return struct.pack("<BBhi", op, dst | src << 4, off, imm)
 
 
 def mov(dst: int, imm: int) -> bytes:
-    return insn(0xb7, dst, imm=imm)
+    return insn(0xB7, dst, imm=imm)
 
 
 EXIT = insn(0x95)
@@ -35,17 +34,17 @@ EXIT = insn(0x95)
 
 def swap_macs() -> bytes:
     """r2 = data, r3 = data_end; drop what is shorter than 14 bytes."""
-    code = insn(0x61, 2, 1, 0)              # r2 = *(u32 *)(r1 + 0)
-    code += insn(0x61, 3, 1, 4)             # r3 = *(u32 *)(r1 + 4)
-    code += insn(0xbf, 4, 2)                # r4 = r2
-    code += insn(0x07, 4, imm=14)           # r4 += 14
-    code += insn(0x3d, 3, 4, 2)             # if r3 >= r4 goto +2
+    code = insn(0x61, 2, 1, 0)  # r2 = *(u32 *)(r1 + 0)
+    code += insn(0x61, 3, 1, 4)  # r3 = *(u32 *)(r1 + 4)
+    code += insn(0xBF, 4, 2)  # r4 = r2
+    code += insn(0x07, 4, imm=14)  # r4 += 14
+    code += insn(0x3D, 3, 4, 2)  # if r3 >= r4 goto +2
     code += mov(0, XDP_DROP) + EXIT
     for i in range(0, 6, 2):
-        code += insn(0x69, 4, 2, i)         # r4 = *(u16 *)(r2 + i)
-        code += insn(0x69, 5, 2, i + 6)     # r5 = *(u16 *)(r2 + i + 6)
-        code += insn(0x6b, 2, 5, i)         # *(u16 *)(r2 + i) = r5
-        code += insn(0x6b, 2, 4, i + 6)     # *(u16 *)(r2 + i + 6) = r4
+        code += insn(0x69, 4, 2, i)  # r4 = *(u16 *)(r2 + i)
+        code += insn(0x69, 5, 2, i + 6)  # r5 = *(u16 *)(r2 + i + 6)
+        code += insn(0x6B, 2, 5, i)  # *(u16 *)(r2 + i) = r5
+        code += insn(0x6B, 2, 4, i + 6)  # *(u16 *)(r2 + i + 6) = r4
     return code
 
 
@@ -73,16 +72,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", choices=("pass", "drop", "tx", "redirect"))
     parser.add_argument("path", help="where to pin it, on a bpf file system")
-    parser.add_argument("--ifindex", type=int, default=0,
-                        help="where redirect sends to")
+    parser.add_argument(
+        "--ifindex", type=int, default=0, help="where redirect sends to"
+    )
     args = parser.parse_args()
 
     code = ctypes.create_string_buffer(program(args.program, args.ifindex))
     gpl = ctypes.create_string_buffer(b"GPL")
     log = ctypes.create_string_buffer(65536)
-    attr = struct.pack("<IIQQIIQ", BPF_PROG_TYPE_XDP, (len(code) - 1) // 8,
-                       ctypes.addressof(code), ctypes.addressof(gpl), 1,
-                       len(log), ctypes.addressof(log))
+    attr = struct.pack(
+        "<IIQQIIQ",
+        BPF_PROG_TYPE_XDP,
+        (len(code) - 1) // 8,
+        ctypes.addressof(code),
+        ctypes.addressof(gpl),
+        1,
+        len(log),
+        ctypes.addressof(log),
+    )
     try:
         fd = bpf(BPF_PROG_LOAD, attr)
     except OSError as err:

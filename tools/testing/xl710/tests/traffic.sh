@@ -7,6 +7,11 @@
 SECS=${SHORT:+1}
 SECS=${SECS:-3}
 
+listening()
+{
+	n1 ss -Hltn sport = 5201 | grep -q .
+}
+
 # iperf ARGS...: from port 0 to port 1; something must arrive
 iperf()
 {
@@ -15,7 +20,7 @@ iperf()
 	n1 iperf3 -s -1 >/dev/null 2>&1 &
 	pid=$!
 	PIDS+=("$pid")
-	wait_for 10 eval 'ip netns exec $NS1 ss -Hltn sport = 5201 | grep -q .'
+	wait_for 10 listening
 	out=$(n0 iperf3 -c $IP1 -t "$SECS" --connect-timeout 5000 "$@" 2>&1) || {
 		echo "$out"
 		kill $pid 2>/dev/null

@@ -11,7 +11,6 @@ import socket
 import struct
 import subprocess
 import tempfile
-from typing import List, Optional, Tuple
 
 QEMU = shlex.split(os.environ.get("QEMU", "qemu-system-x86_64"))
 
@@ -58,9 +57,25 @@ class Machine:
         listener.listen(1)
         listener.settimeout(60)
         self.proc = subprocess.Popen(
-            [*QEMU, "-nodefaults", "-display", "none", "-M", "q35", "-m", "64M",
-             "-accel", "qtest", "-qtest", f"unix:{path}", "-qtest-log",
-             "/dev/null", *args], stdin=subprocess.DEVNULL)
+            [
+                *QEMU,
+                "-nodefaults",
+                "-display",
+                "none",
+                "-M",
+                "q35",
+                "-m",
+                "64M",
+                "-accel",
+                "qtest",
+                "-qtest",
+                f"unix:{path}",
+                "-qtest-log",
+                "/dev/null",
+                *args,
+            ],
+            stdin=subprocess.DEVNULL,
+        )
         self.sock, _ = listener.accept()
         listener.close()
         self.file = self.sock.makefile("rw")
@@ -75,7 +90,7 @@ class Machine:
         self.dir.cleanup()
         return status
 
-    def cmd(self, line: str) -> List[str]:
+    def cmd(self, line: str) -> list[str]:
         self.file.write(line + "\n")
         self.file.flush()
         while True:
@@ -127,7 +142,7 @@ class Port:
         return int(self.m.cmd(f"readl {self.bar + reg:#x}")[0], 16)
 
     def wr(self, reg: int, val: int) -> None:
-        self.m.cmd(f"writel {self.bar + reg:#x} {val & 0xffffffff:#x}")
+        self.m.cmd(f"writel {self.bar + reg:#x} {val & 0xFFFFFFFF:#x}")
 
     # -- admin queue --
 
@@ -135,8 +150,9 @@ class Port:
         self.asq, self.asq_len = self.m.alloc(length * 32), length
         self.arq = self.m.alloc(length * 32)
         for base, low, high, head, tail, size in (
-                (self.asq, ATQBAL, ATQBAH, ATQH, ATQT, ATQLEN),
-                (self.arq, ARQBAL, ARQBAH, ARQH, ARQT, ARQLEN)):
+            (self.asq, ATQBAL, ATQBAH, ATQH, ATQT, ATQLEN),
+            (self.arq, ARQBAL, ARQBAH, ARQH, ARQT, ARQLEN),
+        ):
             self.wr(head, 0)
             self.wr(tail, 0)
             self.wr(size, length | AQ_ENABLE)
@@ -144,9 +160,14 @@ class Port:
             self.wr(high, 0)
         self.wr(ARQT, length - 1)
 
-    def aq(self, opcode: int, param: bytes = b"", data: Optional[bytes] = None,
-           flags: int = 0, addr: Optional[int] = None
-           ) -> Tuple[int, bytes, bytes]:
+    def aq(
+        self,
+        opcode: int,
+        param: bytes = b"",
+        data: bytes | None = None,
+        flags: int = 0,
+        addr: int | None = None,
+    ) -> tuple[int, bytes, bytes]:
         """Run a command: (return code, param, buffer)."""
         tail = self.rd(ATQT)
         flags |= SI
@@ -158,8 +179,7 @@ class Port:
             if addr is None:
                 addr = self.m.alloc(4096)
                 self.m.write(addr, data)
-            param = param[:8] + struct.pack("<II", addr >> 32,
-                                            addr & 0xffffffff)
+            param = param[:8] + struct.pack("<II", addr >> 32, addr & 0xFFFFFFFF)
         desc = struct.pack("<HHHHII", flags, opcode, size, 0, 0, 0) + param
         self.m.write(self.asq + 32 * tail, desc)
         tail = (tail + 1) % self.asq_len
@@ -174,10 +194,9 @@ class Port:
             buf = self.m.read(addr, out_len)
         return ret, done[16:], buf
 
-    def arq_events(self) -> List[bytes]:
+    def arq_events(self) -> list[bytes]:
         """All events so far, as descriptors."""
-        return [self.m.read(self.arq + 32 * i, 32)
-                for i in range(self.rd(ARQH))]
+        return [self.m.read(self.arq + 32 * i, 32) for i in range(self.rd(ARQH))]
 
     # -- queues --
 
@@ -187,8 +206,9 @@ class Port:
         low = self.hmc | 512 << 2 | 1
         if paged:
             table = self.m.alloc(4096)
-            pages = b"".join(struct.pack("<Q", (self.hmc + 4096 * i) | 1)
-                             for i in range(512))
+            pages = b"".join(
+                struct.pack("<Q", (self.hmc + 4096 * i) | 1) for i in range(512)
+            )
             self.m.write(table, pages)
             low = table | 512 << 2 | 1
         else:
@@ -202,8 +222,9 @@ class Port:
         self.wr(RXBASE, self.rx_ctx_base // 512)
         self.wr(RXCNT, queues)
 
-    def tx_queue(self, q: int, qlen: int = 64, head_wb: bool = True,
-                 vsi: int = 0) -> "TxQueue":
+    def tx_queue(
+        self, q: int, qlen: int = 64, head_wb: bool = True, vsi: int = 0
+    ) -> "TxQueue":
         ring = self.m.alloc(qlen * 16 + 64, 128)
         ctx = 1 << 30 | (ring // 128) << 32 | 1 << 91
         ctx |= qlen << (128 + 33) | vsi << (7 * 128 + 84)
@@ -215,15 +236,20 @@ class Port:
         self.wr(qtx_ena(q), 1)
         return TxQueue(self, q, ring, qlen)
 
-    def rx_queue(self, q: int, qlen: int = 64, dbuff: int = 2048,
-                 desc32: bool = False, rxmax: int = 9728) -> "RxQueue":
+    def rx_queue(
+        self,
+        q: int,
+        qlen: int = 64,
+        dbuff: int = 2048,
+        desc32: bool = False,
+        rxmax: int = 9728,
+    ) -> "RxQueue":
         size = 32 if desc32 else 16
         ring = self.m.alloc(qlen * size, 128)
         ctx = (ring // 128) << 32 | qlen << 89 | (dbuff // 128) << 102
         ctx |= int(desc32) << 116 | 1 << 117 | 1 << 119 | rxmax << 174
         ctx |= 1 << 201
-        self.m.write(self.hmc + self.rx_ctx_base + q * 32,
-                     ctx.to_bytes(32, "little"))
+        self.m.write(self.hmc + self.rx_ctx_base + q * 32, ctx.to_bytes(32, "little"))
         rx = RxQueue(self, q, ring, qlen, dbuff, size)
         rx.post(qlen - 1)
         self.wr(qrx_ena(q), 1)
@@ -249,15 +275,15 @@ class TxQueue:
         self.port, self.q, self.ring, self.qlen = port, q, ring, qlen
         self.tail = 0
 
-    def raw(self, *descs: Tuple[int, int]) -> None:
+    def raw(self, *descs: tuple[int, int]) -> None:
         for qw0, qw1 in descs:
-            self.port.m.write(self.ring + 16 * self.tail,
-                              struct.pack("<QQ", qw0, qw1))
+            self.port.m.write(self.ring + 16 * self.tail, struct.pack("<QQ", qw0, qw1))
             self.tail = (self.tail + 1) % self.qlen
         self.port.wr(qtx_tail(self.q), self.tail)
 
-    def data(self, pkt: bytes, cmd: int = 0x3, offset: int = 0, tag: int = 0
-             ) -> Tuple[int, int]:
+    def data(
+        self, pkt: bytes, cmd: int = 0x3, offset: int = 0, tag: int = 0
+    ) -> tuple[int, int]:
         addr = self.port.m.alloc(len(pkt), 64)
         self.port.m.write(addr, pkt)
         return addr, (cmd << 4 | offset << 16 | len(pkt) << 34 | tag << 48)
@@ -267,13 +293,13 @@ class TxQueue:
 
     def head(self) -> int:
         """What head write-back says."""
-        return struct.unpack("<I", self.port.m.read(
-            self.ring + 16 * self.qlen, 4))[0]
+        return struct.unpack("<I", self.port.m.read(self.ring + 16 * self.qlen, 4))[0]
 
 
 class RxQueue:
-    def __init__(self, port: Port, q: int, ring: int, qlen: int, dbuff: int,
-                 size: int) -> None:
+    def __init__(
+        self, port: Port, q: int, ring: int, qlen: int, dbuff: int, size: int
+    ) -> None:
         self.port, self.q, self.ring, self.qlen = port, q, ring, qlen
         self.size, self.dbuff, self.posted, self.clean = size, dbuff, 0, 0
         self.bufs = port.m.alloc(qlen * dbuff)
@@ -281,26 +307,30 @@ class RxQueue:
     def post(self, n: int) -> None:
         for _ in range(n):
             i = self.posted % self.qlen
-            self.port.m.write(self.ring + self.size * i,
-                              struct.pack("<QQ", self.bufs + i * self.dbuff,
-                                          0).ljust(self.size, b"\0"))
+            self.port.m.write(
+                self.ring + self.size * i,
+                struct.pack("<QQ", self.bufs + i * self.dbuff, 0).ljust(
+                    self.size, b"\0"
+                ),
+            )
             self.posted += 1
         self.port.wr(qrx_tail(self.q), self.posted % self.qlen)
 
-    def get(self) -> Optional[Tuple[bytes, List[Tuple[int, ...]]]]:
+    def get(self) -> tuple[bytes, list[tuple[int, ...]]] | None:
         """The next packet and its descriptors, or None."""
         pkt, descs = b"", []
         while True:
             i = self.clean % self.qlen
-            desc = struct.unpack(f"<{self.size // 8}Q", self.port.m.read(
-                self.ring + self.size * i, self.size))
+            desc = struct.unpack(
+                f"<{self.size // 8}Q",
+                self.port.m.read(self.ring + self.size * i, self.size),
+            )
             if not desc[1] & 1:
                 return None
             self.clean += 1
             descs.append(desc)
             if desc[1] >> 63:
                 return pkt, descs
-            pkt += self.port.m.read(self.bufs + i * self.dbuff,
-                                    desc[1] >> 38 & 0x3fff)
+            pkt += self.port.m.read(self.bufs + i * self.dbuff, desc[1] >> 38 & 0x3FFF)
             if desc[1] & 2:
                 return pkt, descs
