@@ -10,7 +10,6 @@
 #include <linux/packet_diag.h>
 #include <linux/sock_diag.h>
 #include <stddef.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -635,7 +634,6 @@ static int in_userns(void)
 	struct tpacket_memreg_req req = { .frame_size = 2048 };
 	unsigned int nr = tp4_min_descs();
 	size_t len = 16 * getpagesize();
-	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 	char *area;
 	int fd;
 
@@ -649,7 +647,7 @@ static int in_userns(void)
 	fd = tp4_socket();
 	if (fd < 0)
 		return 3;
-	if (ioctl(fd, SIOCSIFFLAGS, &lo))
+	if (set_up("lo", true))
 		return 4;
 	area = tp4_new_area(len);
 	req.addr = (uintptr_t)area;

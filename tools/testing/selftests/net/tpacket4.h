@@ -9,8 +9,11 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -74,23 +77,97 @@ static inline int write_file(const char *path, const char *text)
 	return n;
 }
 
+struct link_req {
+	struct nlmsghdr h;
+	struct ifinfomsg i;
+	char attrs[256];
+};
+
+/* An attribute with @len bytes of @data; or the start of a nest. */
+static inline struct rtattr *add_attr(struct link_req *req, int type,
+				      const void *data, size_t len)
+{
+	struct rtattr *a = (void *)((char *)req + req->h.nlmsg_len);
+
+	a->rta_type = type;
+	a->rta_len = RTA_LENGTH(len);
+	if (data)
+		memcpy(RTA_DATA(a), data, len);
+	req->h.nlmsg_len += RTA_SPACE(len);
+	return a;
+}
+
+static inline void end_nest(struct link_req *req, struct rtattr *a)
+{
+	a->rta_len = (char *)req + req->h.nlmsg_len - (char *)a;
+}
+
+/* Without ip(8): each test wants a pair, and a debug kernel is slow to run a
+ * program. 0 or -errno.
+ */
+static inline int add_veth(const char *name, const char *peer, __u32 mtu)
+{
+	struct link_req req = {
+		.h.nlmsg_len = NLMSG_LENGTH(sizeof(req.i)),
+		.h.nlmsg_type = RTM_NEWLINK,
+		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL |
+				 NLM_F_ACK,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), err = -EIO;
+	struct ifinfomsg none = { 0 };
+	struct rtattr *info, *data, *end;
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+		char more[512];
+	} ack;
+
+	if (fd < 0)
+		return -errno;
+	add_attr(&req, IFLA_IFNAME, name, strlen(name) + 1);
+	add_attr(&req, IFLA_MTU, &mtu, sizeof(mtu));
+	info = add_attr(&req, IFLA_LINKINFO, NULL, 0);
+	add_attr(&req, IFLA_INFO_KIND, "veth", 5);
+	data = add_attr(&req, IFLA_INFO_DATA, NULL, 0);
+	end = add_attr(&req, VETH_INFO_PEER, &none, sizeof(none));
+	add_attr(&req, IFLA_IFNAME, peer, strlen(peer) + 1);
+	add_attr(&req, IFLA_MTU, &mtu, sizeof(mtu));
+	end_nest(&req, end);
+	end_nest(&req, data);
+	end_nest(&req, info);
+	if (send(fd, &req, req.h.nlmsg_len, 0) > 0 &&
+	    recv(fd, &ack, sizeof(ack), 0) > 0 &&
+	    ack.h.nlmsg_type == NLMSG_ERROR)
+		err = ack.e.error;
+	close(fd);
+	return err;
+}
+
+static inline int set_up(const char *name, bool up)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
+	struct ifreq ifr = { .ifr_flags = up ? IFF_UP : 0 };
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
 /* A fresh network namespace with a veth pair that carries our packets only. */
 static inline void tp4_net_setup(struct __test_metadata *_metadata)
 {
-	char cmds[512];
-
 	signal(SIGPIPE, SIG_IGN);
 	ASSERT_EQ(0, unshare(CLONE_NEWNET)) {
 		TH_LOG("unshare: %s (needs root)", strerror(errno));
 	}
 	/* no router solicitation or multicast report of IPv6's own */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	snprintf(cmds, sizeof(cmds),
-		 "link set lo up\n"
-		 "link add %s mtu %d type veth peer name %s mtu %d\n"
-		 "link set %s up\nlink set %s up\n",
-		 if_a, MTU, if_b, MTU, if_a, if_b);
-	ASSERT_EQ(0, net_batch("ip", cmds));
+	ASSERT_EQ(0, add_veth(if_a, if_b, MTU));
+	ASSERT_EQ(0, set_up("lo", true));
+	ASSERT_EQ(0, set_up(if_a, true));
+	ASSERT_EQ(0, set_up(if_b, true));
 }
 
 /* An ordinary packet socket; proto 0 only sends. */

@@ -529,7 +529,7 @@ TEST_F(life, device_down)
 
 	ASSERT_EQ(0, post_seq(&self->tx, 0));
 	ASSERT_EQ(PKT_LEN, tp4_kick(&self->tx, 0));
-	ASSERT_EQ(0, run_ip("link set %s down\n", if_a));
+	ASSERT_EQ(0, set_up(if_a, false));
 	for (i = 1; i < 10; i++)
 		ASSERT_EQ(0, post_seq(&self->tx, i));
 	/* the socket learns it once, as every packet socket does */
@@ -545,7 +545,7 @@ TEST_F(life, device_down)
 	tp4_reap(&self->tx);
 	for (i = PKT_DESCS; i < 10 * PKT_DESCS; i++)
 		EXPECT_TRUE(desc_is_kernels(tp4_slot(&self->tx.tx, i)));
-	ASSERT_EQ(0, run_ip("link set %s up\n", if_a));
+	ASSERT_EQ(0, set_up(if_a, true));
 	EXPECT_EQ(9 * PKT_LEN, tp4_kick(&self->tx, 0));
 	land(_metadata, self->out, self->buf, 10);
 	EXPECT_TRUE(tp4_reap_all(&self->tx, WAIT_MS));
@@ -560,9 +560,9 @@ TEST_F(life, device_down_under_traffic)
 	ASSERT_LE(0, pid);
 	for (i = 0; i < 4; i++) {
 		EXPECT_LT(0, drain(&self->rx, self->buf, 300));
-		ASSERT_EQ(0, run_ip("link set %s down\n", i & 1 ? if_a : if_b));
+		ASSERT_EQ(0, set_up(i & 1 ? if_a : if_b, false));
 		EXPECT_LE(0, drain(&self->rx, self->buf, 100));
-		ASSERT_EQ(0, run_ip("link set %s up\n", i & 1 ? if_a : if_b));
+		ASSERT_EQ(0, set_up(i & 1 ? if_a : if_b, true));
 	}
 	EXPECT_LT(0, drain(&self->rx, self->buf, 300));
 	stop(_metadata, pid);
@@ -595,7 +595,7 @@ TEST_F(life, device_unregistered_under_traffic)
 
 	/* the sockets are as good as new on another device */
 	ASSERT_EQ(0, run_ip("link add %s type dummy\n", if_a));
-	ASSERT_EQ(0, run_ip("link set %s up\n", if_a));
+	ASSERT_EQ(0, set_up(if_a, true));
 	EXPECT_EQ(0, tp4_bind(self->rx.fd, if_a, ETH_P_ALL));
 	EXPECT_EQ(0, tp4_bind(self->tx.fd, if_a, ETH_P_ALL));
 }

@@ -6,7 +6,6 @@
 
 #include <linux/if_tun.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 
 FIXTURE(send) {
 	struct tp4 tx, rx;
