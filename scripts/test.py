@@ -25,7 +25,7 @@ TOP = Path(__file__).resolve().parent.parent
 BUILD = TOP / "build"
 SCRIPTS = TOP / "scripts"
 NET = BUILD / "selftests" / "net"
-XL710 = TOP / "tools/testing/xl710/tests"
+XL710 = TOP / "tools/testing/xl710"
 SKIP = 4  # kselftest's exit code for it
 
 # What no kernel log may contain.
@@ -185,50 +185,54 @@ def find_guest_tests(kernel: str) -> list[Test]:
     return tests
 
 
-def find_xl710_tests(list_only: bool) -> list[Test]:
+def find_xl710_tests() -> list[Test]:
     """The tests of the XL710 model, in their short form."""
-    scripts = sorted(XL710.glob("*.sh"))
-    qemu = ""
-    if scripts and not list_only:
-        made = subprocess.run(
-            [SCRIPTS / "qemu.sh", "--print"],
-            check=False,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if made.returncode:
-            sys.exit("test.py: cannot build the QEMU that has an XL710")
-        qemu = made.stdout.strip()
-    command = ["env", "XL710_SHORT=1", "bash"]
-    return [
-        Test(
-            f"xl710-{path.stem}",
-            [*command, str(path)],
-            cwd=path.parent,
-            vm=["--qemu", qemu, "--nic", "xl710"],
-        )
-        for path in scripts
-        if path.name != "lib.sh"
-    ]
+    tests = []
+    for path in sorted((XL710 / "tests").glob("*.sh")):
+        if path.name != "lib.sh":
+            command = ["env", "XL710_SHORT=1", "bash", str(path)]
+            vm = ["--nic", "xl710", "--qemu"]  # build() knows which
+            name = f"xl710-{path.stem}"
+            tests.append(Test(name, command, cwd=path.parent, vm=vm))
+    return tests
+
+
+def find_host_tests() -> list[Test]:
+    unit = ["python3", "-m", "unittest", "-q", "test_series"]
+    tests = [Test("series-tool", unit, "host", SCRIPTS / "tests")]
+    if (XL710 / "run-qtest.sh").exists():
+        tests.append(Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710))
+    return tests
+
+
+def step(title: str, name: str, *command: str, files: str = "") -> None:
+    """One visible step, see scripts/step."""
+    log = BUILD / "log" / name
+    args = [str(SCRIPTS / "step"), title, str(log), *command]
+    env = os.environ | ({"STEP_FILES": files} if files else {})
+    if subprocess.run(args, check=False, env=env).returncode:
+        sys.exit(f"test.py: {title} failed, see {log.relative_to(TOP)}")
 
 
 def build(kernels: list[str]) -> None:
-    """Make what the tests need; what is up to date takes no time."""
-    steps = [[kernel, str(SCRIPTS / "kernel"), kernel] for kernel in kernels]
-    if "plain" not in kernels:  # its headers
-        steps.insert(0, ["plain", str(SCRIPTS / "kernel"), "plain"])
-    steps.append(["selftests", str(SCRIPTS / "progs"), "selftests"])
-    if "plain" in kernels and XL710.exists():
-        steps.append(["qemu", str(SCRIPTS / "qemu.sh")])
-    for number, (name, *command) in enumerate(steps, 1):
-        title = f"[{number}/{len(steps)}] building: {name}"
-        env = dict(os.environ)
-        if name in kernels and not (BUILD / f"kernel-{name}/vmlinux").exists():
-            env["STEP_FILES"] = "1400"
-        log = BUILD / "log" / name
-        step = [str(SCRIPTS / "step"), title, str(log), *command]
-        if subprocess.run(step, check=False, env=env).returncode:
-            sys.exit(f"test.py: building {name} failed, see {log}")
+    """Make what the guest's tests need; what is up to date takes no time."""
+    for kernel in sorted({"plain", *kernels}, reverse=True):
+        new = not (BUILD / f"kernel-{kernel}/vmlinux").exists()
+        step(
+            f"building the {kernel} kernel",
+            kernel,
+            str(SCRIPTS / "kernel"),
+            kernel,
+            files="1400" if new else "",
+        )
+    step("building the selftests", "selftests", str(SCRIPTS / "progs"), "selftests")
+
+
+def build_qemu() -> str:
+    script = str(SCRIPTS / "qemu.sh")
+    step("building QEMU with the XL710", "qemu", script)
+    made = subprocess.run([script, "--print"], check=True, stdout=subprocess.PIPE)
+    return made.stdout.decode().strip()
 
 
 def main() -> int:
@@ -238,31 +242,31 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what would run")
     args = parser.parse_args()
     kernels = args.kernels.split()
-    if not args.list:
-        build(kernels)
+    patterns = args.tests.split()
 
+    def chosen(tests: list[Test]) -> list[Test]:
+        return [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
+
+    host = chosen(find_host_tests())
+    # What tests a kernel has shows when it and the selftests are built.
+    if not args.list and not all(any(t.name == p for t in host) for p in patterns):
+        build(kernels)
+    plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
+    xl710 = chosen(find_xl710_tests()) if "plain" in kernels else []
+    if xl710 and not args.list:
+        qemu = build_qemu()
+        for test in xl710:
+            test.vm.append(qemu)
+    plan += [("plain", test) for test in xl710] + [("host", test) for test in host]
+    if not plan:
+        sys.exit(f"test.py: no test is called {args.tests}; --list names them")
+    if args.list:
+        print("\n".join(f"{where:6} {test.name}" for where, test in plan))
+        return 0
     total = Result()
-    xl710 = find_xl710_tests(args.list) if "plain" in kernels else []
-    plan = [(kernel, test) for kernel in kernels for test in find_guest_tests(kernel)]
-    plan += [("plain", test) for test in xl710]
-    unit = ["python3", "-m", "unittest", "-q", "test_series"]
-    series = Test("series-tool", unit, "host", SCRIPTS / "tests")
-    plan.append(("host", series))
-    chosen = [
-        (kernel, test)
-        for kernel, test in plan
-        if any(fnmatch.fnmatch(test.name, glob) for glob in args.tests.split())
-    ]
-    if not chosen:
-        names = " ".join(sorted({test.name for _, test in plan}))
-        sys.exit(f"test.py: no test is called {args.tests}; there are: {names}")
-    for kernel, test in chosen:
-        if args.list:
-            print(kernel, test.name)
-        else:
-            total.add(run(kernel, test))
-    if not args.list:
-        print(total)
+    for where, test in plan:
+        total.add(run(where, test))
+    print(total)
     return 1 if total.failed else 0
 
 
