@@ -28,7 +28,7 @@ QEMU=${QEMU:-$("$here/../../../scripts/qemu.sh" --print "${asan[@]}")}
 export QEMU
 # leaks at exit are QEMU's own: what the device model holds ends with it
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
 cd "$here/tests/qtest"
 if [ $# -gt 0 ]; then
 	exec python3 -B -m unittest -v "$@"

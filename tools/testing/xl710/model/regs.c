@@ -410,13 +410,19 @@ void xl710_regs_init(XL710State *s)
     xl710_set_reg(s, GLHMC_FCOEFMAX, 0x2000);
 }
 
-uint32_t xl710_reg_read(XL710State *s, uint32_t addr)
+static const RegRange *find_range(uint32_t addr)
 {
     uint8_t r = addr < XL710_CSR_SIZE ? range_of[addr >> 2] : 0;
-    const RegRange *range = &ranges[r - 1];
+
+    return r ? &ranges[r - 1] : NULL;
+}
+
+uint32_t xl710_reg_read(XL710State *s, uint32_t addr)
+{
+    const RegRange *range = find_range(addr);
     uint32_t val;
 
-    if (!r) {
+    if (!range) {
         qemu_log_mask(LOG_UNIMP, "xl710: read of register 0x%x\n", addr);
         return 0xdeadbeef;
     }
@@ -431,11 +437,10 @@ uint32_t xl710_reg_read(XL710State *s, uint32_t addr)
 
 void xl710_reg_write(XL710State *s, uint32_t addr, uint32_t val)
 {
-    uint8_t r = addr < XL710_CSR_SIZE ? range_of[addr >> 2] : 0;
-    const RegRange *range = &ranges[r - 1];
+    const RegRange *range = find_range(addr);
 
     trace_xl710_reg_write(addr, val);
-    if (!r) {
+    if (!range) {
         qemu_log_mask(LOG_UNIMP, "xl710: write of register 0x%x = 0x%x\n",
                       addr, val);
         return;
