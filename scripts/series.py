@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ LINUX = TOP / "build" / "linux"
 OUT = TOP / "out" / "series"
 MANIFEST = Path("series/series")
 COVER = Path("series/cover-letter.txt")
+OURS = "tools/testing/xl710"  # in a kernel directory, but not of the series
 EPOCH = 946684800  # 2000-01-01, the base commit's date; a minute more a patch
 # What build/linux was last assembled as, or imported at.
 SYNCED = "refs/tpacket4/synced"
@@ -140,6 +141,21 @@ def read_manifest() -> tuple[str, list[tuple[str, list[str]]]]:
     return head, entries
 
 
+def strays(owned: Iterable[str]) -> list[str]:
+    """Files beside those of the series, in the kernel's directories, of no patch."""
+    tops = sorted({name.split("/")[0] for name in owned} - {"scripts"})
+    if not tops or not (TOP / ".git").exists():
+        return []
+    run = subprocess.run(
+        ["git", "-C", str(TOP), "ls-files", "--", *tops, f":!{OURS}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = run.stdout.splitlines()
+    return [n for n in names if n not in owned and ".d/" not in n]
+
+
 def read_series() -> list[Patch]:
     _, entries = read_manifest()
     series: dict[str, Patch] = {}
@@ -158,6 +174,8 @@ def read_series() -> list[Patch]:
         except OSError as err:
             where = f"{err.filename}: {err.strerror}"
             raise Error(f"patch {slug} in {MANIFEST}: {where}") from None
+    for name in strays(owner):
+        raise Error(f"{name} belongs to no patch of {MANIFEST}")
     for path, slug in find_edits():
         if slug not in series:
             raise Error(f"{edit_path(path, slug)}: {MANIFEST} has no patch {slug}")
