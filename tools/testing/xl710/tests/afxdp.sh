@@ -21,7 +21,8 @@ start_pmd()
 		>"$LOG" 2>&1 <&8 &
 	PIDS+=($!)
 	PMD=$!
-	wait_for 60 grep -q 'Press enter\|Start automatic\|macswap packet' "$LOG" &&
+	# on a debug kernel it takes minutes
+	wait_for 300 grep -q 'Press enter\|Start automatic\|macswap packet' "$LOG" &&
 		sleep 1 && wait_for 10 links_up
 }
 
@@ -54,6 +55,7 @@ run()
 	if ! start_pmd "$opts"; then
 		not_ok "afxdp: $mode" "testpmd does not start"
 		tail -n 20 "$LOG" | sed 's/^/# /'
+		kill "$PMD"
 		return 1
 	fi
 	check "afxdp: $mode: frames come back" echoes || tail -n 20 "$LOG" | sed 's/^/# /'

@@ -71,6 +71,12 @@ csum_errors()
 		[ "$(stat $NS1 "$IF1" port.rx_csum_bad)" = 0 ]
 }
 
+tcp_csum_clean()
+{
+	n1 nstat -az TcpInCsumErrors UdpInCsumErrors IpExtInCsumErrors |
+		awk '!/^#/ && $2 { bad = 1; print } END { exit bad }'
+}
+
 sizes()
 {
 	local s
@@ -97,12 +103,33 @@ vlan_off()
 	n1 ip link del v1
 }
 
+# A tunnel, whose inner checksums and segments are the hardware's
+vxlan()
+{
+	n0 ip link add vx0 type vxlan id 7 local $IP0 remote $IP1 dstport 4789 &&
+		n1 ip link add vx1 type vxlan id 7 local $IP1 remote $IP0 \
+			dstport 4789 || return 2
+	n0 ip addr add 10.74.0.1/24 dev vx0 && n0 ip link set vx0 up &&
+		n1 ip addr add 10.74.0.2/24 dev vx1 && n1 ip link set vx1 up &&
+		wait_for 5 n0 ping -q -c 1 -W 1 10.74.0.2
+}
+
 setup
 check "traffic: ping, all sizes to MTU 1500" sizes 1472
 run "traffic: TCP"
 run "traffic: TCP, 4 flows" -P 4
 run "traffic: UDP" -u -b 50M -l 1400
 check "traffic: VLAN, offloaded" vlan
+if n0 ip link add vx9 type vxlan id 9 dstport 4790 2>/dev/null; then
+	n0 ip link del vx9
+	check "traffic: VXLAN" vxlan
+	run "traffic: TCP in VXLAN" -c 10.74.0.2
+	check "traffic: no bad checksum in VXLAN" tcp_csum_clean
+	n0 ip link del vx0
+	n1 ip link del vx1
+else
+	skip "traffic: VXLAN" "not in this kernel"
+fi
 check "traffic: offloads off" set_offloads off
 check "traffic: VLAN, not offloaded" n0 ping -q -c 5 -i 0.1 -W 2 10.72.0.2
 vlan_off
@@ -127,4 +154,5 @@ check "traffic: MTU 9702, the most that the driver takes" set_mtu 9702
 check "traffic: ping, all sizes to MTU 9702" sizes 9674
 check "traffic: MTU 1500" set_mtu 1500
 check "traffic: no bad checksum" csum_errors
+check "traffic: no bad checksum in the stack" tcp_csum_clean
 finish
