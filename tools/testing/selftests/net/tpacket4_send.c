@@ -121,7 +121,9 @@ TEST_F(send, pollout_wakes)
 	uint64_t start;
 
 	pkt_len = LONG_LEN;
-	ASSERT_EQ(0, set_qdisc("netem limit 1000 delay 400ms"));
+	/* long enough to fill the ring and look before the first is back */
+	ASSERT_EQ(0, set_qdisc(tp4_fast() ? "netem limit 1000 delay 4s" :
+			       "netem limit 1000 delay 400ms"));
 	for (i = 0; i < size; i++)
 		ASSERT_EQ(0, post_one(&self->tx, i));
 	start = now_ms();
@@ -324,7 +326,8 @@ FIXTURE_SETUP(qdisc)
 	ASSERT_EQ(0, tp4_open(&self->tx, &tcfg));
 	ASSERT_EQ(0, tp4_open(&self->rx, &rcfg));
 	pkt_len = variant->len;
-	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 500ms"));
+	ASSERT_EQ(0, set_qdisc(tp4_fast() ? "netem limit 4 delay 1500ms" :
+			       "netem limit 4 delay 500ms"));
 }
 
 FIXTURE_TEARDOWN(qdisc)
