@@ -59,22 +59,22 @@ jobs=${JOBS:-$(nproc)}
 # the BIOS and the rest come with Debian's own packages
 firmware=/usr/share/qemu:/usr/share/seabios
 
-for tool in apt-get dpkg-source gcc meson ninja patch pkg-config; do
-	command -v "$tool" >/dev/null || die "$tool is missing; on Debian:" \
-		"apt-get install dpkg-dev gcc meson ninja-build patch" \
-		"pkg-config libglib2.0-dev libpixman-1-dev libcap-ng-dev" \
-		"libattr1-dev"
-done
-for lib in glib-2.0 pixman-1 libcap-ng libattr; do
-	pkg-config --exists "$lib" || die "the headers of $lib are missing"
-done
-[ -f /usr/share/seabios/bios-256k.bin ] ||
-	die "the packages seabios and qemu-system-data are missing"
+need_tools()
+{
+	local tool lib
 
-[ -z "$clean" ] || rm -rf "$cache"
-mkdir -p "$cache"
-exec 9>"$cache/lock"
-flock 9
+	for tool in apt-get dpkg-source gcc meson ninja patch pkg-config; do
+		command -v "$tool" >/dev/null || die "$tool is missing; on Debian:" \
+			"apt-get install dpkg-dev gcc meson ninja-build patch" \
+			"pkg-config libglib2.0-dev libpixman-1-dev libcap-ng-dev" \
+			"libattr1-dev"
+	done
+	for lib in glib-2.0 pixman-1 libcap-ng libattr; do
+		pkg-config --exists "$lib" || die "the headers of $lib are missing"
+	done
+	[ -f /usr/share/seabios/bios-256k.bin ] ||
+		die "the packages seabios and qemu-system-data are missing"
+}
 
 # Run apt-get or apt-cache with a package list of our own: the source lines
 # that belong to the binary lines the system has. Its own lists stay as they
@@ -199,24 +199,36 @@ model_hash()
 		cut -c1-16
 }
 
+finish()
+{
+	[ -n "$print" ] || say "QEMU $version with the XL710 model:"
+	echo "$bin"
+	exit 0
+}
+
+[ -z "$clean" ] || rm -rf "$cache"
+mkdir -p "$cache"
 # taken once: the model may be edited while this builds
 hash=$(model_hash)
 version=$(cat "$cache/src/VERSION" 2>/dev/null || echo none)
 bin=$cache/bin/$version-$variant-$hash/qemu-system-x86_64
-if [ ! -x "$bin" ]; then
-	fetch
-	update_model
-	build
-	version=$(cat "$cache/src/VERSION")
-	bin=$cache/bin/$version-$variant-$hash/qemu-system-x86_64
-	mkdir -p "${bin%/*}.new"
-	cp "$cache/build-$variant/qemu-system-x86_64" "${bin%/*}.new/"
-	rm -rf "${bin%/*}"
-	mv "${bin%/*}.new" "${bin%/*}"
-	# keep the last few states only
-	find "$cache/bin" -mindepth 1 -maxdepth 1 -type d -name "*-$variant-*" \
-		-printf '%T@ %p\n' | sort -rn | tail -n +4 | cut -d' ' -f2- |
-		xargs -r rm -rf
-fi
-[ -n "$print" ] || say "QEMU $version with the XL710 model:"
-echo "$bin"
+[ ! -x "$bin" ] || finish
+
+need_tools
+# one build at a time
+exec 9>"$cache/lock"
+flock 9
+fetch
+update_model
+build
+version=$(cat "$cache/src/VERSION")
+bin=$cache/bin/$version-$variant-$hash/qemu-system-x86_64
+mkdir -p "${bin%/*}.new"
+cp "$cache/build-$variant/qemu-system-x86_64" "${bin%/*}.new/"
+rm -rf "${bin%/*}"
+mv "${bin%/*}.new" "${bin%/*}"
+# keep the last few states only
+find "$cache/bin" -mindepth 1 -maxdepth 1 -type d -name "*-$variant-*" \
+	-printf '%T@ %p\n' | sort -rn | tail -n +4 | cut -d' ' -f2- |
+	xargs -r rm -rf
+finish
