@@ -137,7 +137,7 @@ fetch()
 	[ -f "$1" ] || die "no version of the qemu source package to be had"
 	say "unpacking"
 	dpkg-source --no-check -x "$1" "$cache/src" >/dev/null
-	rm -rf "$tmp" "$cache/apt"
+	rm -rf "$tmp" "$cache/apt" "$cache"/qemu_*
 	patch -d "$cache/src" -p1 --no-backup-if-mismatch >/dev/null \
 		<"$model/qemu.patch"
 	echo "$sum" >"$cache/src/.complete"

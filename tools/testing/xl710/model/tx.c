@@ -326,7 +326,8 @@ static int send_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1)
     }
 
     mss_min = MAX(xl710_reg(s, REG_MSS) >> REG_MSS_MIN_S & 0x3ff, MSS_MIN);
-    if (o.mss < mss_min || o.mss > XL710_MAX_FRAME || o.tso_len != len - o.payload ||
+    if (o.mss < mss_min || o.mss > XL710_MAX_FRAME ||
+        o.tso_len != len - o.payload ||
         (o.l4t != TXD_CMD_L4T_TCP && o.l4t != TXD_CMD_L4T_UDP) ||
         o.payload - o.l4 < (o.l4t == TXD_CMD_L4T_TCP ? 20 : 8) ||
         o.payload + o.mss > XL710_MAX_FRAME) {
