@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the tests: each in a boot of its own, on the plain and the debug kernel.
+"""Runs the tests, on the plain and on the debug kernel.
 
 Prints a line a test and a line a failure, and at the end
 
@@ -8,13 +8,15 @@ Prints a line a test and a line a failure, and at the end
 
 where a test that speaks TAP counts by its cases. A splat in the kernel log, a
 leak or a reference left behind is a failure of the test that ran. What a test
-said and what the kernel said is kept in build/test/.
+said and what the kernel said is kept in build/test/. A kernel is booted once for
+all its tests, and again after one that it did not live through.
 """
 
 import argparse
 import fnmatch
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -129,38 +131,97 @@ def judge(test: Test, code: int, text: str, log: Path) -> Result:
     return result
 
 
-def run(kernel: str, test: Test) -> Result:
-    where = BUILD / "test" / kernel
-    where.mkdir(parents=True, exist_ok=True)
-    out, log = where / f"{test.name}.out", where / f"{test.name}.log"
-    command = test.command
-    if test.kind != "host":
-        # KASAN and lockdep in software emulation, on a busy machine
-        timeout = test.timeout * (3 if kernel == "debug" else 1)
-        vm = [str(SCRIPTS / "vm"), "-k", kernel, "-t", str(timeout)]
-        vm += ["-l", str(log), *test.vm, "--", str(SCRIPTS / "guest-test"), test.kind]
-        command = vm + test.command
-    log.unlink(missing_ok=True)
-    print(f"{kernel:6} {test.name:24} ", end="", flush=True)
-    start = time.monotonic()
-    with out.open("wb") as file:
-        process = subprocess.run(
-            command,
-            check=False,
-            cwd=test.cwd,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+def report(where: str, test: Test, code: int, text: str, start: float) -> Result:
+    """Print the result of one test; its output and kernel log are in files."""
+    base = BUILD / "test" / where / test.name
+    base.with_suffix(".out").write_text(text)
+    result = judge(test, code, text, base.with_suffix(".log"))
+    word = "FAIL" if result.failed else "ok"
     seconds = int(time.monotonic() - start)
-    text = out.read_text(errors="replace").replace("\r", "")
-    result = judge(test, process.returncode, text, log)
-    print(f"{'FAIL' if result.failed else 'ok':5} {result} ({seconds} s)")
+    print(f"{where:6} {test.name:24} {word:5} {result} ({seconds} s)")
     for line in result.lines:
         print(f"       {line}")
     if result.failed:
-        print(f"       all it said: {out.relative_to(TOP)}")
+        print(f"       all it said: build/test/{where}/{test.name}.out")
     sys.stdout.flush()
     return result
+
+
+def run_host(test: Test) -> Result:
+    start = time.monotonic()
+    process = subprocess.run(
+        test.command,
+        check=False,
+        cwd=test.cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    text = process.stdout.decode(errors="replace")
+    return report("host", test, process.returncode, text, start)
+
+
+def cut_log(log: Path, name: str) -> str:
+    """What the kernel said from a test's beginning to that of the next one."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    _, _, rest = text.partition(f"guest-test: begin {name}\n")
+    return re.split(r".*guest-test: begin ", rest, maxsplit=1)[0] if rest else text
+
+
+def run_boot(kernel: str, tests: list[Test]) -> tuple[Result, list[Test]]:
+    """Run tests in one boot; return also those that it did not get to."""
+    where = BUILD / "test" / kernel
+    where.mkdir(parents=True, exist_ok=True)
+    log, suite = where / "boot.log", where / "suite"
+    # KASAN and lockdep in software emulation, on a busy machine
+    slow = 3 if kernel == "debug" else 1
+    with suite.open("w") as file:
+        for test in tests:
+            (where / f"{test.name}.log").unlink(missing_ok=True)
+            words = [test.name, test.kind, str(test.cwd), str(test.timeout * slow)]
+            file.write("\t".join([*words, shlex.join(test.command)]) + "\n")
+    command = [str(SCRIPTS / "vm"), "-k", kernel, "-l", str(log), *tests[0].vm]
+    command += ["-t", str(sum(test.timeout for test in tests) * slow), "--"]
+    command += [str(SCRIPTS / "guest-test"), "suite", str(suite)]
+
+    total, current, code, said = Result(), None, 0, ""
+    left = list(tests)
+    start = time.monotonic()
+
+    def settle() -> None:
+        if current:
+            section = cut_log(log, current.name)
+            (where / f"{current.name}.log").write_text(section)
+            total.add(report(kernel, current, code, said, start))
+
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout
+        for raw in process.stdout:
+            line = raw.decode(errors="replace").replace("\r", "")
+            if line.startswith("@@ begin "):
+                settle()
+                start = time.monotonic() if current else start
+                current, code, said = left.pop(0), 125, ""
+            elif line.startswith("@@ end "):
+                code = int(line.split()[-1])
+            else:
+                said += line
+    if not current:
+        current, code = left.pop(0), process.returncode or 125
+    elif process.returncode and code in (0, SKIP):
+        code = process.returncode
+    settle()
+    return total, left
+
+
+def run(kernel: str, tests: list[Test]) -> Result:
+    """Run tests, in as few boots as they live through."""
+    total = Result()
+    while tests:
+        result, tests = run_boot(kernel, tests)
+        total.add(result)
+    return total
 
 
 def listed(what: str) -> list[str]:
@@ -266,8 +327,13 @@ def main() -> int:
         print("\n".join(f"{where:6} {test.name}" for where, test in plan))
         return 0
     total = Result()
+    for kernel in kernels:
+        total.add(run(kernel, [t for k, t in plan if k == kernel and not t.vm]))
     for where, test in plan:
-        total.add(run(where, test))
+        if where == "host":
+            total.add(run_host(test))
+        elif test.vm:
+            total.add(run(where, [test]))
     print(total)
     return 1 if total.failed else 0
 

@@ -11,7 +11,7 @@
 
 #define SLOTS		16
 #define FRAMES		64
-#define FRAME_SIZE	2048
+#define FRAME_BYTES	2048
 
 struct tp4_test {
 	struct tp4_queue	q;
@@ -28,14 +28,14 @@ static int tp4_test_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->area.nr_frames = FRAMES;
-	t->area.frame_size = FRAME_SIZE;
-	t->area.frame_shift = ilog2(FRAME_SIZE);
+	t->area.frame_size = FRAME_BYTES;
+	t->area.frame_shift = ilog2(FRAME_BYTES);
 	memset32(t->held, TP4_NOT_HELD, SLOTS);
 	t->q.ring = t->ring;
 	t->q.area = &t->area;
 	t->q.held = t->held;
 	t->q.mask = SLOTS - 1;
-	t->q.room = FRAME_SIZE;
+	t->q.room = FRAME_BYTES;
 	test->priv = t;
 	return 0;
 }
@@ -254,18 +254,18 @@ static void tx_checks_every_field(struct kunit *test)
 		int ret;
 	} cases[] = {
 		{ { 0, 60, 0 }, 60 },
-		{ { FRAMES - 1, FRAME_SIZE, 0 }, FRAME_SIZE },
-		{ { 0, 1, FRAME_SIZE - 1 }, 1 },
-		{ { 0, FRAME_SIZE - 64, 64 }, FRAME_SIZE - 64 },
+		{ { FRAMES - 1, FRAME_BYTES, 0 }, FRAME_BYTES },
+		{ { 0, 1, FRAME_BYTES - 1 }, 1 },
+		{ { 0, FRAME_BYTES - 64, 64 }, FRAME_BYTES - 64 },
 		{ { FRAMES, 60, 0 }, -EINVAL },
 		{ { 1ULL << 32, 60, 0 }, -EINVAL },
 		{ { U64_MAX, 60, 0 }, -EINVAL },
 		{ { 0, 0, 0 }, -EINVAL },
-		{ { 0, FRAME_SIZE + 1, 0 }, -EINVAL },
-		{ { 0, FRAME_SIZE, 1 }, -EINVAL },
+		{ { 0, FRAME_BYTES + 1, 0 }, -EINVAL },
+		{ { 0, FRAME_BYTES, 1 }, -EINVAL },
 		{ { 0, U32_MAX, 1 }, -EINVAL },
 		{ { 0, U32_MAX, U16_MAX }, -EINVAL },
-		{ { 0, 1, FRAME_SIZE }, -EINVAL },
+		{ { 0, 1, FRAME_BYTES }, -EINVAL },
 		{ { 0, 1, U16_MAX }, -EINVAL },
 		{ { 0, 60, 0, 0, 0x02 }, -EINVAL },
 		{ { 0, 60, 0, 0, 0x04 }, -EINVAL },
@@ -279,14 +279,14 @@ static void tx_checks_every_field(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct tpacket4_desc desc = cases[i].desc;
+		u8 error = cases[i].ret < 0 ? EINVAL : 0;
 
 		desc.error = 0xaa;
 		desc.flags |= TP4_DESC_KERNEL;
 		KUNIT_EXPECT_EQ_MSG(test, cases[i].ret,
 				    tp4q_tx_check(&t->q, &desc, 1),
 				    "case %u", i);
-		KUNIT_EXPECT_EQ(test, desc.error,
-				cases[i].ret < 0 ? EINVAL : 0);
+		KUNIT_EXPECT_EQ(test, desc.error, error);
 	}
 }
 
@@ -305,9 +305,11 @@ static void tx_marks_the_bad_one_of_a_chain(struct kunit *test)
 				.flags = TP4_DESC_KERNEL | TP4_PKT_CONT,
 			};
 		KUNIT_EXPECT_EQ(test, -EINVAL, tp4q_tx_check(&t->q, descs, 4));
-		for (i = 0; i < 4; i++)
-			KUNIT_EXPECT_EQ(test, descs[i].error,
-					i == at ? EINVAL : 0);
+		for (i = 0; i < 4; i++) {
+			u8 error = i == at ? EINVAL : 0;
+
+			KUNIT_EXPECT_EQ(test, descs[i].error, error);
+		}
 		descs[at].idx = at;
 		KUNIT_EXPECT_EQ(test, 240, tp4q_tx_check(&t->q, descs, 4));
 	}
