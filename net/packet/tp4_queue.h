@@ -68,12 +68,15 @@ static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
 
 #ifdef CONFIG_64BIT
-	u64 tail = smp_load_acquire((const u64 *)&from->len);
+	u64 tail;
 
+	/* Pairs with the program's release of a descriptor it posts. */
+	tail = smp_load_acquire((const u64 *)&from->len);
 	memcpy(&to->len, &tail, sizeof(tail));
 	if (!(to->flags & TP4_DESC_KERNEL))
 		return false;
 #else
+	/* Pairs with the program's release of a descriptor it posts. */
 	to->flags = smp_load_acquire(&from->flags);
 	if (!(to->flags & TP4_DESC_KERNEL))
 		return false;
@@ -96,12 +99,14 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
 		u64 tail;
 
 		memcpy(&tail, &from->len, sizeof(tail));
+		/* Pairs with the program's acquire of what came back. */
 		smp_store_release((u64 *)&to->len, tail);
 	}
 #else
 	WRITE_ONCE(to->len, from->len);
 	WRITE_ONCE(to->offset, from->offset);
 	WRITE_ONCE(to->error, from->error);
+	/* Pairs with the program's acquire of what came back. */
 	smp_store_release(&to->flags, from->flags);
 #endif
 }
@@ -197,22 +202,6 @@ static inline void tp4q_tx_take(struct tp4_queue *q, u32 nr)
 {
 	while (nr--)
 		q->held[q->in++ & q->mask] = 0;
-}
-
-/**
- * tp4q_tx_untake() - leave the packets taken last to the next kick
- * @q:		a Tx queue
- * @nr:		descriptors of those packets
- *
- * The descriptors are still marked as the kernel's. None of the packets may
- * be on its way.
- *
- * Context: Under the queue's Tx lock.
- */
-static inline void tp4q_tx_untake(struct tp4_queue *q, u32 nr)
-{
-	while (nr--)
-		smp_store_release(&q->held[--q->in & q->mask], TP4_NOT_HELD);
 }
 
 u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,

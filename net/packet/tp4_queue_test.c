@@ -279,8 +279,10 @@ static void tx_checks_every_field(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct tpacket4_desc desc = cases[i].desc;
-		u8 error = cases[i].ret < 0 ? EINVAL : 0;
+		u8 error = 0;
 
+		if (cases[i].ret < 0)
+			error = EINVAL;
 		desc.error = 0xaa;
 		desc.flags |= TP4_DESC_KERNEL;
 		KUNIT_EXPECT_EQ_MSG(test, cases[i].ret,

@@ -19,7 +19,7 @@
 #include "tp4_sock.h"
 
 #define TP4_DESC_NR_MIN		(PAGE_SIZE / sizeof(struct tpacket4_desc))
-#define TP4_DESC_NR_MAX		(1U << 20)
+#define TP4_DESC_NR_MAX		BIT(20)
 
 /* Bytes that a frame must at least have behind the headroom */
 #define TP4_ROOM_MIN		64

@@ -529,10 +529,12 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 /* Sleep until no more than @max packets are on their way. */
 static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
 {
+	wait_queue_head_t *wq = sk_sleep(tx->sk);
+	const atomic_t *on_way = &tx->on_way;
 	long ret;
 
-	ret = wait_event_interruptible_timeout(*sk_sleep(tx->sk),
-			atomic_read(&tx->on_way) <= max, *timeo);
+	ret = wait_event_interruptible_timeout(*wq, atomic_read(on_way) <= max,
+					       *timeo);
 	if (ret < 0)
 		return ret;
 	*timeo = ret;
