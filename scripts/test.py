@@ -36,7 +36,7 @@ SPLAT = re.compile(
     r"KASAN: |UBSAN: |kmemleak: \d+ new|possible (circular|recursive)|"
     r"suspicious RCU|inconsistent lock state|sleeping function|"
     r"scheduling while atomic|INFO: task .* blocked|soft lockup|"
-    r"rcu: INFO: .* stall|unregister_netdevice: waiting|ref_tracker: |"
+    r"rcu: INFO: .* stall|unregister_netdevice: waiting|ref_tracker: (?!memory)|"
     r"refcount_t: |leaked|corruption|ODEBUG: |DMA-API: .*(warning|error|driver)|"
     r"Bad page|bad page|invalid opcode|Modules linked in"
 )

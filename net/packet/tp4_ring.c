@@ -183,31 +183,45 @@ void tp4_ring_destruct(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_ring_destruct);
 
 /**
- * tp4_ring_stats() - read and clear the counters of a V4 socket's rings
- * @sk:	the packet socket
- * @st:	where to; tp_packets and tp_drops are left alone
+ * tp4_ring_stats() - read and clear a V4 socket's statistics for the program
+ * @sk:		the packet socket
+ * @common:	what every version counts
+ * @len:	bytes that the program has room for, not negative
+ * @optval:	where to, as for getsockopt()
+ * @optlen:	set to the bytes written
  *
- * Context: Process context; takes the socket lock.
+ * Context: Process context, may sleep; takes the socket lock.
+ * Return: 0 or -EFAULT.
  */
-void tp4_ring_stats(struct sock *sk, struct tpacket_stats_v4 *st)
+int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
+		   int len, char __user *optval, int __user *optlen)
 {
+	struct tpacket_stats_v4 st = {
+		.tp_packets = common->tp_packets,
+		.tp_drops = common->tp_drops,
+	};
 	struct packet_sock *po = pkt_sk(sk);
 	struct tp4_queue *q;
 
 	lock_sock(sk);
 	q = po->tp4_queue[0];
 	if (q) {
-		st->rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
-		st->rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
-		st->rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+		st.rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st.rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st.rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
 	}
 	q = po->tp4_queue[1];
 	if (q) {
-		st->tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
-		st->tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
-		st->tx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+		st.tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st.tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st.tx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
 	}
 	release_sock(sk);
+
+	len = min_t(int, len, sizeof(st));
+	if (put_user(len, optlen) || copy_to_user(optval, &st, len))
+		return -EFAULT;
+	return 0;
 }
 EXPORT_SYMBOL_GPL(tp4_ring_stats);
 
