@@ -134,6 +134,7 @@ def judge(test: Test, code: int, text: str, log: Path) -> Result:
 def report(where: str, test: Test, code: int, text: str, start: float) -> Result:
     """Print the result of one test; its output and kernel log are in files."""
     base = BUILD / "test" / where / test.name
+    base.parent.mkdir(parents=True, exist_ok=True)
     base.with_suffix(".out").write_text(text)
     result = judge(test, code, text, base.with_suffix(".log"))
     word = "FAIL" if result.failed else "ok"
