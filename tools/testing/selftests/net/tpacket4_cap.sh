@@ -218,9 +218,9 @@ capture_both() {
 	ip netns exec "$ns" ./tpacket4_cap veth0 "$tmp/$name.v4" \
 		>"$tmp/$name.out" &
 	pids+=($!)
-	wait_for 60 grep -q 'listening on' "$tmp/$name.log" ||
+	wait_for 600 grep -q 'listening on' "$tmp/$name.log" ||
 		fail "$name: tcpdump does not start: $(cat "$tmp/$name.log")"
-	wait_for 60 grep -q 'capturing on' "$tmp/$name.out" ||
+	wait_for 600 grep -q 'capturing on' "$tmp/$name.out" ||
 		fail "$name: tpacket4_cap does not start"
 }
 
