@@ -22,30 +22,73 @@ static void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 }
 
 /**
+ * tp4q_rx_take_one() - take the next posted frame
+ * @q:		an Rx queue
+ * @frame:	set to its number, or to TP4_NOT_HELD where the descriptor named
+ *		none and was returned
+ *
+ * Context: Under the queue's Rx lock.
+ * Return: whether a descriptor was posted.
+ */
+bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
+{
+	struct tpacket4_desc desc;
+
+	if (!tp4q_take_one(q, q->in, &desc))
+		return false;
+
+	if (likely(desc.idx < q->area->nr_frames)) {
+		*frame = desc.idx;
+		q->held[q->in++ & q->mask] = desc.idx;
+	} else {
+		*frame = TP4_NOT_HELD;
+		tp4q_rx_refuse(q, desc.idx);
+	}
+	return true;
+}
+
+/**
  * tp4q_rx_take() - take posted frames
  * @q:	an Rx queue
  * @nr:	frames that the caller wants to find between @q->out and @q->in
  *
  * Takes what else is posted on the same cache line, so that the line is read
- * once and not once a packet.
+ * once and not once a packet. Once round the ring is enough: a program that
+ * posts bad descriptors as fast as they are refused gets no more of our time.
  *
  * Context: Under the queue's Rx lock.
  */
 void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 {
-	struct tpacket4_desc desc;
+	u32 left = q->mask + 1, frame;
 
 	while (q->in - atomic_long_read(&q->out) < nr ||
 	       q->in % TP4_DESCS_PER_LINE) {
-		if (!tp4q_take_one(q, q->in, &desc))
+		if (!left-- || !tp4q_rx_take_one(q, &frame))
 			break;
-		if (unlikely(desc.idx >= q->area->nr_frames))
-			tp4q_rx_refuse(q, desc.idx);
-		else
-			q->held[q->in++ & q->mask] = desc.idx;
 	}
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_take);
+
+/**
+ * tp4q_rx_count_drop() - count a packet for which too few frames are posted
+ * @q:	an Rx queue
+ *
+ * The ring is full where it has gone all the way round: what the next slot
+ * holds is something the program was given and has not posted again.
+ *
+ * Context: Under the queue's Rx lock.
+ */
+void tp4q_rx_count_drop(struct tp4_queue *q)
+{
+	unsigned long out = atomic_long_read(&q->out);
+
+	if (q->in == out && out > q->mask)
+		atomic_long_inc(&q->ring_full);
+	else
+		atomic_long_inc(&q->no_desc);
+}
+EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
 /**
  * tp4q_tx_peek() - copy the descriptors of the next posted packet
@@ -62,6 +105,8 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 {
 	u32 nr = 0;
 
+	if (!max)
+		return 0;
 	do {
 		if (!tp4q_take_one(q, q->in + nr, &descs[nr]))
 			return 0;
@@ -109,6 +154,75 @@ int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 	return err ? : len;
 }
 EXPORT_SYMBOL_GPL(tp4q_tx_check);
+
+/**
+ * tp4q_tx_next() - copy and check the descriptors of the next posted packet
+ * @q:		a Tx queue
+ * @descs:	where to, room for TP4_TX_DESCS; the error of each is set
+ * @budget:	most descriptors to look at
+ * @good:	set to whether tp4q_tx_take() may follow, else it must be
+ *		tp4q_tx_refuse()
+ *
+ * Where one of several descriptors is at fault, it has its own error, and the
+ * others are cancelled.
+ *
+ * Context: Under the queue's Tx lock.
+ * Return: how many descriptors; 0 where no packet is posted to its end, or is
+ * longer than @budget.
+ */
+u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
+		 bool *good)
+{
+	u32 max = min_t(u32, budget, TP4_TX_DESCS);
+	bool whole;
+	u32 i, nr;
+
+	nr = tp4q_tx_peek(q, descs, q->in_chain ? min_t(u32, max, 1) : max);
+	if (!nr)
+		return 0;
+
+	whole = !(descs[nr - 1].flags & TP4_PKT_CONT);
+	if (unlikely(q->in_chain || !whole)) {
+		if (!q->in_chain && max < TP4_TX_DESCS)
+			return 0;
+		q->in_chain = !whole;
+		*good = false;
+		for (i = 0; i < nr; i++)
+			descs[i].error = EMSGSIZE;
+		return nr;
+	}
+
+	*good = tp4q_tx_check(q, descs, nr) >= 0;
+	if (unlikely(!*good)) {
+		for (i = 0; i < nr; i++)
+			descs[i].error = descs[i].error ? : ECANCELED;
+	}
+	return nr;
+}
+EXPORT_SYMBOL_GPL(tp4q_tx_next);
+
+/**
+ * tp4q_tx_refuse() - return what is no packet
+ * @q:		a Tx queue
+ * @descs:	what tp4q_tx_next() found
+ * @nr:		how many
+ *
+ * Context: Under the queue's Tx lock.
+ */
+void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		descs[i] = (struct tpacket4_desc) {
+			.idx = descs[i].idx,
+			.error = descs[i].error,
+		};
+	tp4q_tx_take(q, nr);
+	tp4q_return(q, descs, nr);
+	atomic_long_add(nr, &q->invalid);
+}
+EXPORT_SYMBOL_GPL(tp4q_tx_refuse);
 
 /**
  * tp4q_rx_room() - tell whether frames are posted

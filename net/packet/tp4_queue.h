@@ -5,6 +5,7 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/if_packet.h>
+#include <linux/skbuff.h>
 #include <linux/types.h>
 
 #include "tp4_area.h"
@@ -13,6 +14,9 @@ struct tp4_tx;
 
 /* The kernel holds no descriptor of this slot. No area has as many frames. */
 #define TP4_NOT_HELD	U32_MAX
+
+/* Most descriptors of a packet that is sent */
+#define TP4_TX_DESCS	MAX_SKB_FRAGS
 
 #define TP4_DESCS_PER_LINE	(SMP_CACHE_BYTES > 16 ? SMP_CACHE_BYTES / 16 : 1)
 
@@ -26,6 +30,9 @@ struct tp4_tx;
  * @mask:	slots of the ring, less one
  * @offset:	bytes from the start of a frame to received data
  * @room:	bytes of received data that a frame takes
+ * @zerocopy:	the driver reads the ring, not the socket
+ * @in_chain:	the descriptors of a packet that was refused as too long are
+ *		being skipped (Tx)
  * @in:		descriptors taken so far: the next one to read
  * @out:	descriptors returned so far, or promised: the next one to write
  * @ring_full:	packets dropped since the whole ring is with the program (Rx),
@@ -35,8 +42,9 @@ struct tp4_tx;
  * @invalid:	descriptors refused
  *
  * Up to and with @room nothing changes while the ring is in use. Readers of
- * the ring take turns: @in belongs to sk_receive_queue.lock on Rx and to
- * pg_vec_lock on Tx. On Rx @out moves under the same lock as @in, on Tx it is
+ * the ring take turns: @in belongs to sk_receive_queue.lock on Rx, to
+ * pg_vec_lock on Tx, so does @in_chain; in zero-copy mode they belong to the
+ * driver. @zerocopy changes under pg_vec_lock, without a reader. On Rx @out moves under the same lock as @in, on Tx it is
  * claimed by whoever returns a descriptor, in any context. A slot of @held is
  * the taker's from @in on, and the returner's once that slot of @out is his.
  *
@@ -51,6 +59,8 @@ struct tp4_queue {
 	u32			mask;
 	u32			offset;
 	u32			room;
+	bool			zerocopy;
+	bool			in_chain;
 
 	unsigned long		in ____cacheline_aligned_in_smp;
 	atomic_long_t		out;
@@ -120,6 +130,15 @@ static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
 	return smp_load_acquire(&q->held[pos & q->mask]) != TP4_NOT_HELD;
 }
 
+/* Would a reader find something? A hint without the queue's lock. */
+static inline bool tp4q_is_posted(const struct tp4_queue *q)
+{
+	unsigned long pos = READ_ONCE(q->in);
+	struct tpacket4_desc desc;
+
+	return !tp4q_is_held(q, pos) && tp4q_load(q, pos, &desc);
+}
+
 static inline bool tp4q_take_one(const struct tp4_queue *q, unsigned long pos,
 				 struct tpacket4_desc *desc)
 {
@@ -162,7 +181,9 @@ static inline void tp4q_return(struct tp4_queue *q,
 		tp4q_publish(q, pos + nr, &descs[nr]);
 }
 
+bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame);
 void tp4q_rx_take(struct tp4_queue *q, u32 nr);
+void tp4q_rx_count_drop(struct tp4_queue *q);
 
 /**
  * tp4q_rx_reserve() - claim posted frames for a packet
@@ -194,7 +215,7 @@ static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
 /**
  * tp4q_tx_take() - take the descriptors of a packet
  * @q:		a Tx queue
- * @nr:		how many, as tp4q_tx_peek() found them
+ * @nr:		how many, as tp4q_tx_next() found them
  *
  * Context: Under the queue's Tx lock.
  */
@@ -208,6 +229,9 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		 u32 max);
 int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		  u32 nr);
+u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
+		 bool *good);
+void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr);
 bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off);
 bool tp4q_program_owns_last(const struct tp4_queue *q);
 

@@ -83,19 +83,6 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 	}
 }
 
-/* The ring is full where it has gone all the way round: what the next slot
- * holds is something the program was given and has not posted again.
- */
-static void tp4_rx_count_drop(struct tp4_queue *q)
-{
-	unsigned long out = atomic_long_read(&q->out);
-
-	if (q->in == out && out > q->mask)
-		atomic_long_inc(&q->ring_full);
-	else
-		atomic_long_inc(&q->no_desc);
-}
-
 /**
  * tp4_rcv() - packet hook of a socket with a V4 Rx ring
  * @skb:	the packet
@@ -139,7 +126,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {
-		tp4_rx_count_drop(q);
+		tp4q_rx_count_drop(q);
 		spin_unlock(&sk->sk_receive_queue.lock);
 		atomic_inc(&po->tp_drops);
 		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;

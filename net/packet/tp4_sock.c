@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The options that only TPACKET_V4 has, and the area of a socket. */
 
-#include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/if_packet.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>
 #include <linux/uaccess.h>
-#include <net/net_namespace.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -38,22 +36,6 @@ out:
 	return err;
 }
 
-static int tp4_zerocopy(struct sock *sk, sockptr_t optval, unsigned int optlen)
-{
-	int queue_pair;
-
-	if (optlen < sizeof(queue_pair))
-		return -EINVAL;
-	if (copy_from_sockptr(&queue_pair, optval, sizeof(queue_pair)))
-		return -EFAULT;
-	if (queue_pair < 0)
-		return -EINVAL;
-	if (!ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
-		return -EPERM;
-
-	return queue_pair ? -EOPNOTSUPP : 0;
-}
-
 /**
  * tp4_setsockopt() - set an option that only TPACKET_V4 has
  * @sk:		the packet socket
@@ -70,8 +52,6 @@ int tp4_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 	switch (optname) {
 	case PACKET_MEMREG:
 		return tp4_memreg(sk, optval, optlen);
-	case PACKET_ZEROCOPY:
-		return tp4_zerocopy(sk, optval, optlen);
 	default:
 		return -ENOPROTOOPT;
 	}

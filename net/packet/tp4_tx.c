@@ -72,8 +72,6 @@ struct tp4_tx_pkt {
  * @unused:	entries of @pkts, for the sender alone
  * @waiting:	packets that a full device or qdisc has refused, and those that
  *		were behind them in the batch: first to be sent by the next kick
- * @in_chain:	the descriptors of a packet that was refused as too long are
- *		being skipped
  * @nr_skbs:	packets in @skbs and @first
  * @skbs:	the batch
  * @first:	first frame of each packet of the batch
@@ -91,7 +89,6 @@ struct tp4_tx {
 	struct sock		*sk;
 	struct tp4_tx_pkt	*unused;
 	struct tp4_tx_pkt	*waiting;
-	bool			in_chain;
 	u32			nr_skbs;
 	u32			nr_returns;
 	struct sk_buff		*skbs[TP4_TX_BATCH];
@@ -191,7 +188,7 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
  */
 static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 {
-	struct tpacket4_desc descs[MAX_SKB_FRAGS];
+	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_tx *tx = pkt->tx;
 	struct tp4_tx_pkt *more;
 	u32 nr = 0;
@@ -361,21 +358,6 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	return skb;
 }
 
-/* Return descriptors that name no packet which could be sent. Where one of
- * several is at fault, it has its own error, and the others are cancelled.
- */
-static void tp4_tx_refuse(struct tp4_tx *tx, const struct tpacket4_desc *descs,
-			  u32 nr, u8 error)
-{
-	u32 i;
-
-	tp4q_tx_take(tx->q, nr);
-	for (i = 0; i < nr; i++)
-		tp4_tx_add_return(tx, descs[i].idx, error ? :
-				  descs[i].error ? : ECANCELED);
-	atomic_long_add(nr, &tx->q->invalid);
-}
-
 static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 			      u8 error)
 {
@@ -392,30 +374,16 @@ static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
  */
 static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 {
-	struct tpacket4_desc descs[MAX_SKB_FRAGS];
+	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_tx *tx = call->tx;
+	bool good;
 	u32 nr;
 
-	while (call->budget) {
-		u32 max = min_t(u32, call->budget, ARRAY_SIZE(descs));
-		bool whole;
-
-		nr = tp4q_tx_peek(tx->q, descs, tx->in_chain ? 1 : max);
-		if (!nr)
-			return NULL;
-		whole = !(descs[nr - 1].flags & TP4_PKT_CONT);
-		if (!whole && !tx->in_chain && max < ARRAY_SIZE(descs))
-			return NULL;
-
+	while ((nr = tp4q_tx_next(tx->q, descs, call->budget, &good))) {
 		call->budget -= nr;
-		if (unlikely(tx->in_chain || !whole)) {
-			tp4_tx_refuse(tx, descs, nr, EMSGSIZE);
-			tx->in_chain = !whole;
-		} else if (unlikely(tp4q_tx_check(tx->q, descs, nr) < 0)) {
-			tp4_tx_refuse(tx, descs, nr, 0);
-		} else {
+		if (likely(good))
 			return tp4_tx_take(tx, descs, nr);
-		}
+		tp4q_tx_refuse(tx->q, descs, nr);
 	}
 	return NULL;
 }
@@ -657,9 +625,9 @@ EXPORT_SYMBOL_GPL(tp4_tx_busy);
  *
  * Context: Process context, may sleep; takes pg_vec_lock.
  * Return: the bytes sent, or a negative errno where nothing was: -EBUSY (the
- * ring is gone), -ENXIO (no device), -ENETDOWN, -ENOBUFS (device or qdisc
- * full), -EAGAIN (send buffer full), -ETIMEDOUT, -EINTR and -ERESTARTSYS, or
- * what sock_cmsg_send() and the device return.
+ * ring is gone, or the driver has it), -ENXIO (no device), -ENETDOWN, -ENOBUFS
+ * (device or qdisc full), -EAGAIN (send buffer full), -ETIMEDOUT, -EINTR and
+ * -ERESTARTSYS, or what sock_cmsg_send() and the device return.
  */
 int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 {
@@ -674,7 +642,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	mutex_lock(&po->pg_vec_lock);
 	/* packet_sendmsg() looked without the lock. */
 	q = po->tp4_queue[1];
-	if (unlikely(!q)) {
+	if (unlikely(!q || q->zerocopy)) {
 		err = -EBUSY;
 		goto unlock;
 	}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a network driver sees of TPACKET_V4 in zero-copy mode.
+ *
+ * A packet array is a batch of frames on its way through a driver. Its source
+ * fills it (tp4a_populate()), the driver walks over its packets, and its sink
+ * gets those that the driver is done with (tp4a_flush()). Source and sink are a
+ * V4 ring, or skbs; a driver does not see which, nor a descriptor's format.
+ *
+ * An array is a ring of frames itself:
+ *
+ *	start       curr          end
+ *	  |  done     |  to do     |  room
+ *
+ * In an array for Tx the frames to do are packets to be sent. In one for Rx
+ * they are empty, and done are those that hold received packets.
+ *
+ * Nothing here takes a lock: an array belongs to one NAPI instance at a time.
+ */
+#ifndef _LINUX_TPACKET4_H
+#define _LINUX_TPACKET4_H
+
+#include <linux/dma-mapping.h>
+#include <linux/if_packet.h>
+#include <linux/mm.h>
+#include <linux/netdevice.h>
+#include <net/netdev_rx_queue.h>
+#include <net/xdp.h>
+
+struct bpf_prog;
+struct sk_buff;
+struct tp4_packet_array;
+
+/* Most frames that a packet may have when it is sent */
+#define TP4_MAX_FRAMES	MAX_SKB_FRAGS
+
+/**
+ * enum tp4_netdev_command - what ndo_tp4_zerocopy is to do
+ * @TP4_ENABLE:		hand the queue pair over to the arrays of the parameters
+ * @TP4_DISABLE:	take it back, and free the arrays
+ */
+enum tp4_netdev_command {
+	TP4_ENABLE,
+	TP4_DISABLE,
+};
+
+/**
+ * struct tp4_netdev_parms - parameters of ndo_tp4_zerocopy
+ * @command:		what to do; for TP4_DISABLE only @queue_pair counts
+ * @rx_opaque:		for tp4a_rx_new()
+ * @tx_opaque:		for tp4a_tx_new()
+ * @data_ready:		to be called when a flush gave the program packets
+ * @data_ready_opaque:	its argument
+ * @write_space:	to be called when a flush gave back sent frames
+ * @write_space_opaque:	its argument
+ * @error_report:	to be called with an errno, positive, when the queue pair
+ *			is lost
+ * @error_report_opaque: its first argument
+ * @queue_pair:		which Rx and Tx queue
+ *
+ * The callbacks may be called in any context but hard interrupt, from the
+ * moment ndo_tp4_zerocopy is called until it has returned from TP4_DISABLE.
+ */
+struct tp4_netdev_parms {
+	enum tp4_netdev_command	command;
+	void			*rx_opaque;
+	void			*tx_opaque;
+	void			(*data_ready)(void *opaque);
+	void			*data_ready_opaque;
+	void			(*write_space)(void *opaque);
+	void			*write_space_opaque;
+	void			(*error_report)(void *opaque, int error);
+	void			*error_report_opaque;
+	int			queue_pair;
+};
+
+/**
+ * enum tp4_validation - what is checked of a descriptor that is taken
+ * @TP4_VALIDATION_NONE: nothing, the source is the kernel
+ * @TP4_VALIDATION_IDX:	the frame number (Rx)
+ * @TP4_VALIDATION_DESC: all of it (Tx)
+ */
+enum tp4_validation {
+	TP4_VALIDATION_NONE,
+	TP4_VALIDATION_IDX,
+	TP4_VALIDATION_DESC,
+};
+
+/* In the flags of a frame, beside TP4_PKT_CONT: see tp4f_packet_completed() */
+#define TP4F_COMPLETED	0x02
+
+/**
+ * struct tp4_frame - a frame in a packet array
+ * @base:	kernel address of the frame's first byte
+ * @idx:	its number in the area
+ * @skb:	the skb it is a part of
+ * @len:	bytes of packet data
+ * @offset:	bytes from @base to the data
+ * @error:	errno to return it with
+ * @flags:	TP4_PKT_CONT, TP4F_COMPLETED
+ */
+struct tp4_frame {
+	void			*base;
+	union {
+		u64		idx;
+		struct sk_buff	*skb;
+	};
+	u32			len;
+	u16			offset;
+	u8			error;
+	u8			flags;
+};
+
+/**
+ * struct tp4_array_ops - a kind of source and sink
+ * @populate:	add frames at the array's end
+ * @flush:	take the frames from the array's start to @end; returns packets
+ * @no_frame:	count a packet for which the array has too few frames
+ * @free:	take all frames, in whatever state
+ */
+struct tp4_array_ops {
+	void	(*populate)(struct tp4_packet_array *a);
+	int	(*flush)(struct tp4_packet_array *a, u32 end);
+	void	(*no_frame)(struct tp4_packet_array *a);
+	void	(*free)(struct tp4_packet_array *a);
+};
+
+/**
+ * struct tp4_packet_array - a batch of frames
+ * @start:	first frame not flushed
+ * @curr:	first frame not processed
+ * @end:	behind the last frame
+ * @mask:	size of @items, less one
+ * @room:	bytes of data that an empty frame takes
+ * @max_frames:	most frames of a packet
+ * @offset:	bytes from the start of an empty frame to its data
+ * @frame_shift: log2 of the bytes in a frame of @area
+ * @validation:	of what the source gives
+ * @direction:	of DMA
+ * @ops:	the kind
+ * @queue_opaque: belongs to the source and the sink
+ * @area:	where the frames come from: arrays of one area may exchange frames
+ * @dev:	the device that @dma is for, or NULL
+ * @dma:	DMA addresses of the pages of @area
+ * @items:	the frames
+ */
+struct tp4_packet_array {
+	u32			start;
+	u32			curr;
+	u32			end;
+	u32			mask;
+	u32			room;
+	u32			max_frames;
+	u16			offset;
+	u8			frame_shift;
+	enum tp4_validation	validation;
+	enum dma_data_direction	direction;
+	const struct tp4_array_ops *ops;
+	void			*queue_opaque;
+	const void		*area;
+	struct device		*dev;
+	const dma_addr_t	*dma;
+	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct tp4_frame_set - some consecutive frames of an array, often a packet
+ * @pkt_arr:	the array
+ * @start:	the first frame
+ * @curr:	the frame that the tp4f functions speak of
+ * @end:	behind the last frame
+ */
+struct tp4_frame_set {
+	struct tp4_packet_array	*pkt_arr;
+	u32			start;
+	u32			curr;
+	u32			end;
+};
+
+/**
+ * struct tp4_xdp - an XDP program, and where its verdicts lead
+ * @prog:	the program, or NULL
+ * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
+ * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL
+ * @xmit:	sends a frame out of the device for XDP_TX; returns 0, or an errno
+ *		and leaves the frame to the caller
+ * @arg:	its first argument
+ * @drops:	packets dropped by verdict
+ * @errors:	packets dropped for another reason
+ * @tx:		packets given to @xmit
+ * @redirect:	packets redirected: call xdp_do_flush() if there are any
+ */
+struct tp4_xdp {
+	struct bpf_prog		*prog;
+	struct xdp_rxq_info	*rxq;
+	struct tp4_packet_array	*to_kernel;
+	int			(*xmit)(void *arg, struct xdp_frame *frame);
+	void			*arg;
+	u32			drops;
+	u32			errors;
+	u32			tx;
+	u32			redirect;
+};
+
+/**
+ * tp4f_frame() - the frame that a frame set stands at
+ * @p:	the frame set
+ *
+ * Return: the frame.
+ */
+static inline struct tp4_frame *tp4f_frame(const struct tp4_frame_set *p)
+{
+	return &p->pkt_arr->items[p->curr & p->pkt_arr->mask];
+}
+
+/**
+ * tp4f_reset() - go to the first frame
+ * @p:	the frame set
+ */
+static inline void tp4f_reset(struct tp4_frame_set *p)
+{
+	p->curr = p->start;
+}
+
+/**
+ * tp4f_next_frame() - go to the next frame
+ * @p:	the frame set
+ *
+ * Return: false if there is none.
+ */
+static inline bool tp4f_next_frame(struct tp4_frame_set *p)
+{
+	if (p->curr + 1 == p->end)
+		return false;
+	p->curr++;
+	return true;
+}
+
+/**
+ * tp4f_prev_frame() - go to the previous frame
+ * @p:	the frame set
+ *
+ * Return: false if there is none.
+ */
+static inline bool tp4f_prev_frame(struct tp4_frame_set *p)
+{
+	if (p->curr == p->start)
+		return false;
+	p->curr--;
+	return true;
+}
+
+/**
+ * tp4f_num_frames() - count frames
+ * @p:	the frame set
+ *
+ * Return: how many it has.
+ */
+static inline u32 tp4f_num_frames(const struct tp4_frame_set *p)
+{
+	return p->end - p->start;
+}
+
+/**
+ * tp4f_get_frame_id() - name of a frame
+ * @p:	the frame set
+ *
+ * Return: the frame's number in its area.
+ */
+static inline u64 tp4f_get_frame_id(const struct tp4_frame_set *p)
+{
+	return tp4f_frame(p)->idx;
+}
+
+/**
+ * tp4f_get_frame_len() - bytes of data in a frame
+ * @p:	the frame set
+ *
+ * Return: the bytes.
+ */
+static inline u32 tp4f_get_frame_len(const struct tp4_frame_set *p)
+{
+	return tp4f_frame(p)->len;
+}
+
+/**
+ * tp4f_get_data_offset() - where the data is in a frame
+ * @p:	the frame set
+ *
+ * Return: bytes from the frame's start to the data.
+ */
+static inline u32 tp4f_get_data_offset(const struct tp4_frame_set *p)
+{
+	return tp4f_frame(p)->offset;
+}
+
+/**
+ * tp4f_get_data() - data of a frame
+ * @p:	the frame set
+ *
+ * The program may write to it at any time.
+ *
+ * Return: kernel address of the data.
+ */
+static inline void *tp4f_get_data(const struct tp4_frame_set *p)
+{
+	const struct tp4_frame *frame = tp4f_frame(p);
+
+	return frame->base + frame->offset;
+}
+
+/**
+ * tp4f_get_dma() - data of a frame, for the device
+ * @p:	the frame set, of an array that was made with a device
+ *
+ * Return: DMA address of the data.
+ */
+static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
+{
+	const struct tp4_packet_array *a = p->pkt_arr;
+	const struct tp4_frame *frame = tp4f_frame(p);
+	u64 pos = (frame->idx << a->frame_shift) + frame->offset;
+
+	return a->dma[pos >> PAGE_SHIFT] + offset_in_page(pos);
+}
+
+/**
+ * tp4f_dma_sync_for_cpu() - make what the device wrote visible
+ * @p:		the frame set
+ * @len:	bytes
+ */
+static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
+{
+	dma_sync_single_for_cpu(p->pkt_arr->dev, tp4f_get_dma(p), len,
+				p->pkt_arr->direction);
+}
+
+/**
+ * tp4f_dma_sync_for_device() - make what the program wrote visible to DMA
+ * @p:		the frame set
+ * @len:	bytes
+ */
+static inline void tp4f_dma_sync_for_device(const struct tp4_frame_set *p,
+					    u32 len)
+{
+	dma_sync_single_for_device(p->pkt_arr->dev, tp4f_get_dma(p), len,
+				   p->pkt_arr->direction);
+}
+
+/**
+ * tp4f_is_last_frame() - does a packet end in this frame?
+ * @p:	the frame set
+ *
+ * Return: whether it does.
+ */
+static inline bool tp4f_is_last_frame(const struct tp4_frame_set *p)
+{
+	return !(tp4f_frame(p)->flags & TP4_PKT_CONT);
+}
+
+/**
+ * tp4f_set_frame() - describe the data in a frame
+ * @p:		the frame set
+ * @len:	bytes of data
+ * @offset:	bytes from the frame's start to the data
+ * @is_eop:	whether the packet ends here
+ */
+static inline void tp4f_set_frame(struct tp4_frame_set *p, u32 len, u16 offset,
+				  bool is_eop)
+{
+	struct tp4_frame *frame = tp4f_frame(p);
+
+	frame->len = len;
+	frame->offset = offset;
+	frame->flags = is_eop ? 0 : TP4_PKT_CONT;
+}
+
+/**
+ * tp4f_set_error() - let all frames of a set come back with an error
+ * @p:		the frame set
+ * @error:	the errno, positive
+ */
+static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
+{
+	u32 i;
+
+	for (i = p->start; i != p->end; i++)
+		p->pkt_arr->items[i & p->pkt_arr->mask].error = error;
+}
+
+/**
+ * tp4f_packet_completed() - tell that the device is done with a packet
+ * @p:	the frame set
+ *
+ * For tp4a_flush_completed().
+ */
+static inline void tp4f_packet_completed(struct tp4_frame_set *p)
+{
+	u32 i;
+
+	for (i = p->start; i != p->end; i++)
+		p->pkt_arr->items[i & p->pkt_arr->mask].flags |= TP4F_COMPLETED;
+}
+
+/**
+ * tp4f_packet_len() - bytes of data in all frames
+ * @p:	the frame set
+ *
+ * Return: the bytes.
+ */
+static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
+{
+	u32 i, len = 0;
+
+	for (i = p->start; i != p->end; i++)
+		len += p->pkt_arr->items[i & p->pkt_arr->mask].len;
+	return len;
+}
+
+/**
+ * tp4a_populate() - let the source fill the array
+ * @a:	the array
+ *
+ * What the program posted and is malformed goes straight back to it.
+ *
+ * Context: Softirq, as NAPI.
+ */
+static inline void tp4a_populate(struct tp4_packet_array *a)
+{
+	a->ops->populate(a);
+}
+
+/**
+ * tp4a_flush() - give the sink what has been processed
+ * @a:	the array
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets given.
+ */
+static inline int tp4a_flush(struct tp4_packet_array *a)
+{
+	return a->start == a->curr ? 0 : a->ops->flush(a, a->curr);
+}
+
+/**
+ * tp4a_next_frame() - get one frame, and count it as processed
+ * @a:	the array
+ * @p:	set to the frame
+ *
+ * Return: false if there is none.
+ */
+static inline bool tp4a_next_frame(struct tp4_packet_array *a,
+				   struct tp4_frame_set *p)
+{
+	if (a->curr == a->end)
+		return false;
+
+	p->pkt_arr = a;
+	p->start = a->curr;
+	p->curr = a->curr;
+	p->end = ++a->curr;
+	return true;
+}
+
+/**
+ * tp4a_next_packet() - get the frames of one packet, and count it as processed
+ * @a:	the array, for Tx
+ * @p:	set to the packet
+ *
+ * Return: false if there is none.
+ */
+static inline bool tp4a_next_packet(struct tp4_packet_array *a,
+				    struct tp4_frame_set *p)
+{
+	if (!tp4a_next_frame(a, p))
+		return false;
+
+	/* A source gives whole packets only. */
+	while (a->items[(a->curr - 1) & a->mask].flags & TP4_PKT_CONT)
+		a->curr++;
+	p->end = a->curr;
+	return true;
+}
+
+/* All of the following are in net/packet/tp4_array*.c and tp4_xdp.c. */
+struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
+				     struct device *dev);
+struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
+				     struct device *dev);
+struct tp4_packet_array *tp4a_skb_source_new(size_t elems);
+struct tp4_packet_array *
+tp4a_skb_sink_new(size_t elems, void *opaque,
+		  void (*deliver)(void *opaque, struct sk_buff *skb));
+void tp4a_free(struct tp4_packet_array *a);
+int tp4a_flush_completed(struct tp4_packet_array *a);
+void tp4a_recycle(struct tp4_packet_array *a);
+bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
+bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
+int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
+bool tp4a_has_work(const struct tp4_packet_array *a);
+void tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
+void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
+int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp);
+
+/**
+ * tp4a_flush_xdp() - run XDP on what has been received, and flush
+ * @a:		an Rx array of a V4 ring
+ * @xdp:	the program, if there is one; its counters are added to
+ *
+ * Frames of packets that do not go to the ring are used again.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets given to the program of the ring.
+ */
+static inline int tp4a_flush_xdp(struct tp4_packet_array *a,
+				 struct tp4_xdp *xdp)
+{
+	if (xdp->prog && a->start != a->curr)
+		return tp4a_run_xdp(a, xdp);
+	return tp4a_flush(a);
+}
+
+/**
+ * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
+ * @dev:	the device
+ * @queue_pair:	the queue pair, in range or not
+ *
+ * Context: Under RTNL; a hint without it.
+ * Return: whether it is.
+ */
+static inline bool tp4_queue_is_bound(const struct net_device *dev,
+				      unsigned int queue_pair)
+{
+#ifdef CONFIG_PACKET_V4
+	return queue_pair < dev->num_rx_queues &&
+	       READ_ONCE(dev->_rx[queue_pair].tp4);
+#else
+	return false;
+#endif
+}
+
+#ifdef CONFIG_PACKET_V4
+unsigned long tp4_queue_inode(const struct net_device *dev,
+			      unsigned int queue_pair);
+#else
+static inline unsigned long tp4_queue_inode(const struct net_device *dev,
+					    unsigned int queue_pair)
+{
+	return 0;
+}
+#endif
+
+#endif /* _LINUX_TPACKET4_H */

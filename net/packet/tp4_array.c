@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packet arrays: what they do whatever their source and sink are. */
+
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+
+#include "tp4_array.h"
+
+/**
+ * tp4a_new() - make an empty array
+ * @ops:	its kind
+ * @elems:	frames that it must have room for
+ *
+ * Context: Process context, may sleep.
+ * Return: the array, or NULL.
+ */
+struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops, size_t elems)
+{
+	struct tp4_packet_array *a;
+
+	elems = roundup_pow_of_two(max_t(size_t, elems, TP4_MAX_FRAMES));
+	a = kvzalloc(struct_size(a, items, elems), GFP_KERNEL);
+	if (!a)
+		return NULL;
+
+	a->mask = elems - 1;
+	a->max_frames = elems;
+	a->ops = ops;
+	return a;
+}
+
+/**
+ * tp4a_free() - free an array
+ * @a:	the array, which nobody uses any more, or NULL
+ *
+ * The frames in it are given back to their owner.
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4a_free(struct tp4_packet_array *a)
+{
+	if (!a)
+		return;
+
+	a->ops->free(a);
+	kvfree(a);
+}
+EXPORT_SYMBOL_GPL(tp4a_free);
+
+/**
+ * tp4a_flush_completed() - flush as far as packets are completed
+ * @a:	the array
+ *
+ * As tp4a_flush(), but stops at the first frame that the driver has processed
+ * and not marked by tp4f_packet_completed().
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets given to the sink.
+ */
+int tp4a_flush_completed(struct tp4_packet_array *a)
+{
+	u32 end = a->start;
+
+	while (end != a->curr && a->items[end & a->mask].flags & TP4F_COMPLETED)
+		a->items[end++ & a->mask].flags &= ~TP4F_COMPLETED;
+
+	return end == a->start ? 0 : a->ops->flush(a, end);
+}
+EXPORT_SYMBOL_GPL(tp4a_flush_completed);
+
+/**
+ * tp4a_recycle() - let frames be filled again instead of flushed
+ * @a:	the array, for Rx
+ *
+ * What has been processed goes to the array's end.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_recycle(struct tp4_packet_array *a)
+{
+	while (a->start != a->curr) {
+		struct tp4_frame *frame = &a->items[a->end++ & a->mask];
+
+		*frame = a->items[a->start++ & a->mask];
+		frame->offset = a->offset;
+	}
+}
+EXPORT_SYMBOL_GPL(tp4a_recycle);
+
+/* Take empty frames for a packet of @len bytes. */
+static bool tp4a_reserve(struct tp4_packet_array *a, u32 len, u32 *nr)
+{
+	*nr = likely(len <= a->room) ? 1 : DIV_ROUND_UP(len, a->room);
+	if (likely(*nr <= a->end - a->curr && *nr <= a->max_frames))
+		return true;
+
+	a->ops->no_frame(a);
+	return false;
+}
+
+/* Fill the reserved frames of @a from the frames of a packet of another size. */
+static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
+			     struct tp4_frame_set *p, u32 len)
+{
+	u32 from_pos = 0;
+
+	while (nr--) {
+		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
+		u32 pos = 0;
+
+		to->offset = a->offset;
+		to->len = min(len, a->room);
+		to->flags = nr ? TP4_PKT_CONT : 0;
+		len -= to->len;
+		while (pos < to->len) {
+			const struct tp4_frame *from = tp4f_frame(p);
+			u32 bytes = min(to->len - pos, from->len - from_pos);
+
+			memcpy(to->base + to->offset + pos,
+			       from->base + from->offset + from_pos, bytes);
+			pos += bytes;
+			from_pos += bytes;
+			if (from_pos == from->len) {
+				tp4f_next_frame(p);
+				from_pos = 0;
+			}
+		}
+	}
+}
+
+/**
+ * tp4a_copy_packet() - fill empty frames with the data of a packet
+ * @a:	the array, for Rx
+ * @p:	the packet, of any other array
+ *
+ * A packet for which there are too few frames is counted as dropped.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: whether the packet is in @a now.
+ */
+bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
+{
+	u32 nr, len = tp4f_packet_len(p);
+
+	if (unlikely(!tp4a_reserve(a, len, &nr)))
+		return false;
+
+	tp4f_reset(p);
+	if (likely(nr == 1 && tp4f_num_frames(p) == 1)) {
+		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
+
+		to->offset = a->offset;
+		to->len = len;
+		to->flags = 0;
+		memcpy(to->base + to->offset, tp4f_get_data(p), len);
+	} else {
+		tp4a_copy_frames(a, nr, p, len);
+	}
+	return true;
+}
+EXPORT_SYMBOL_GPL(tp4a_copy_packet);
+
+/**
+ * tp4a_add_packet() - put a packet into an array
+ * @a:	the array, for Rx
+ * @p:	the packet, of any other array
+ *
+ * Where both arrays are over one area, their frames are exchanged: the packet
+ * moves to @a, and its own array gets empty frames instead, which it gives back
+ * as it would have given those of the packet. A packet without enough headroom,
+ * or one from elsewhere, is copied.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: as tp4a_copy_packet().
+ */
+bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
+{
+	struct tp4_packet_array *from = p->pkt_arr;
+	u32 i, nr = tp4f_num_frames(p);
+
+	if (!a->area || a->area != from->area)
+		return tp4a_copy_packet(a, p);
+	for (i = p->start; i != p->end; i++) {
+		if (from->items[i & from->mask].offset < a->offset)
+			return tp4a_copy_packet(a, p);
+	}
+	if (unlikely(nr > a->end - a->curr)) {
+		a->ops->no_frame(a);
+		return false;
+	}
+
+	for (i = p->start; i != p->end; i++) {
+		struct tp4_frame *sent = &from->items[i & from->mask];
+		u8 flags = sent->flags;
+
+		swap(*sent, a->items[a->curr++ & a->mask]);
+		/* It is still a part of what was sent. */
+		sent->flags = flags;
+	}
+	return true;
+}
+EXPORT_SYMBOL_GPL(tp4a_add_packet);

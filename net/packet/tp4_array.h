@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_ARRAY_H__
+#define __PACKET_TP4_ARRAY_H__
+
+#include <linux/mm_types.h>
+#include <linux/tpacket4.h>
+
+#include "tp4_queue.h"
+
+struct packet_sock;
+
+/**
+ * struct tp4_end - one ring of a socket in zero-copy mode
+ * @q:		the ring
+ * @po:		the socket, or NULL in a test without one
+ * @error:	errno that frames come back with when the array is freed
+ *
+ * This is what rx_opaque and tx_opaque of struct tp4_netdev_parms point at.
+ */
+struct tp4_end {
+	struct tp4_queue	*q;
+	struct packet_sock	*po;
+	int			error;
+};
+
+struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
+				  size_t elems);
+
+#endif

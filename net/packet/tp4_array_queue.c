@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packet arrays whose source and sink is a TPACKET_V4 ring. */
+
+#include <linux/dma-mapping.h>
+#include <linux/export.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+#include <net/busy_poll.h>
+
+#include "internal.h"
+#include "tp4_area.h"
+#include "tp4_array.h"
+#include "tp4_queue.h"
+#include "tp4_status.h"
+
+/* Descriptors of sent frames that are returned at a time */
+#define TP4_RETURNS	64
+
+static struct tp4_end *tp4a_end(const struct tp4_packet_array *a)
+{
+	return a->queue_opaque;
+}
+
+static u32 tp4a_space(const struct tp4_packet_array *a)
+{
+	return a->mask + 1 - (a->end - a->start);
+}
+
+static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
+		     const struct tpacket4_desc *desc)
+{
+	a->items[a->end++ & a->mask] = (struct tp4_frame) {
+		.base = tp4_area_frame(q->area, desc->idx),
+		.idx = desc->idx,
+		.len = desc->len,
+		.offset = desc->offset,
+		.flags = desc->flags & TP4_PKT_CONT,
+	};
+}
+
+static void tp4a_rx_populate(struct tp4_packet_array *a)
+{
+	struct tp4_queue *q = tp4a_end(a)->q;
+	u32 space = tp4a_space(a);
+
+	while (space--) {
+		struct tpacket4_desc desc = { .offset = a->offset };
+		u32 frame;
+
+		if (!tp4q_rx_take_one(q, &frame))
+			break;
+		if (unlikely(frame == TP4_NOT_HELD))
+			continue;
+		desc.idx = frame;
+		tp4a_put(a, q, &desc);
+	}
+}
+
+static void tp4a_tx_populate(struct tp4_packet_array *a)
+{
+	struct tp4_queue *q = tp4a_end(a)->q;
+	struct tpacket4_desc descs[TP4_TX_DESCS];
+	u32 space = tp4a_space(a), left = space;
+
+	while (left) {
+		bool good;
+		u32 i, nr;
+
+		nr = tp4q_tx_next(q, descs, min(space, left), &good);
+		if (!nr)
+			break;
+		left -= nr;
+		if (unlikely(!good)) {
+			tp4q_tx_refuse(q, descs, nr);
+			continue;
+		}
+		tp4q_tx_take(q, nr);
+		space -= nr;
+		for (i = 0; i < nr; i++)
+			tp4a_put(a, q, &descs[i]);
+	}
+}
+
+static void tp4a_populate_ring(struct tp4_packet_array *a)
+{
+	if (a->validation == TP4_VALIDATION_IDX)
+		tp4a_rx_populate(a);
+	else
+		tp4a_tx_populate(a);
+}
+
+static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
+{
+	struct packet_sock *po = tp4a_end(a)->po;
+	struct sock *sk = (struct sock *)po;
+
+	if (!po)
+		return;
+	spin_lock(&sk->sk_receive_queue.lock);
+	po->stats.stats1.tp_packets += packets;
+	spin_unlock(&sk->sk_receive_queue.lock);
+}
+
+static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
+{
+	struct tp4_queue *q = tp4a_end(a)->q;
+	u32 pos, nr = end - a->start;
+	unsigned long out;
+	int packets = 0;
+
+	out = atomic_long_fetch_add(nr, &q->out);
+	/* Last to first: who finds the first one ready finds them all. */
+	for (pos = end; pos != a->start;) {
+		const struct tp4_frame *frame = &a->items[--pos & a->mask];
+		struct tpacket4_desc desc = {
+			.idx = frame->idx,
+			.len = frame->len,
+			.offset = frame->offset,
+			.error = frame->error,
+			.flags = frame->flags & TP4_PKT_CONT,
+		};
+
+		packets += !(frame->flags & TP4_PKT_CONT);
+		tp4q_publish(q, out + (pos - a->start), &desc);
+	}
+	a->start = end;
+	tp4a_count_rx(a, packets);
+	return packets;
+}
+
+static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
+{
+	struct tpacket4_desc descs[TP4_RETURNS];
+	struct tp4_queue *q = tp4a_end(a)->q;
+	u32 nr = 0, invalid = 0;
+	int packets = 0;
+
+	while (a->start != end) {
+		const struct tp4_frame *frame;
+
+		frame = &a->items[a->start++ & a->mask];
+		descs[nr++] = (struct tpacket4_desc) {
+			.idx = frame->idx,
+			.error = frame->error,
+		};
+		invalid += !!frame->error;
+		packets += !(frame->flags & TP4_PKT_CONT);
+		if (nr == TP4_RETURNS) {
+			tp4q_return(q, descs, nr);
+			nr = 0;
+		}
+	}
+	if (nr)
+		tp4q_return(q, descs, nr);
+	if (unlikely(invalid))
+		atomic_long_add(invalid, &q->invalid);
+	return packets;
+}
+
+static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
+{
+	if (a->validation == TP4_VALIDATION_IDX)
+		return tp4a_rx_flush(a, end);
+	return tp4a_tx_flush(a, end);
+}
+
+static void tp4a_no_posted_frame(struct tp4_packet_array *a)
+{
+	struct tp4_end *end = tp4a_end(a);
+
+	tp4q_rx_count_drop(end->q);
+	if (end->po)
+		atomic_inc(&end->po->tp_drops);
+}
+
+static void tp4a_unmap(struct tp4_packet_array *a)
+{
+	const struct tp4_area *area = a->area;
+	unsigned long i;
+
+	if (!a->dma)
+		return;
+	for (i = 0; i < area->nr_pages; i++)
+		dma_unmap_page_attrs(a->dev, a->dma[i], PAGE_SIZE,
+				     a->direction, DMA_ATTR_SKIP_CPU_SYNC);
+	kvfree(a->dma);
+	a->dma = NULL;
+}
+
+static int tp4a_map(struct tp4_packet_array *a, const struct tp4_area *area)
+{
+	dma_addr_t *dma;
+	unsigned long i;
+
+	dma = kvcalloc(area->nr_pages, sizeof(*dma), GFP_KERNEL);
+	if (!dma)
+		return -ENOMEM;
+
+	for (i = 0; i < area->nr_pages; i++) {
+		dma[i] = dma_map_page_attrs(a->dev, area->pages[i], 0,
+					    PAGE_SIZE, a->direction,
+					    DMA_ATTR_SKIP_CPU_SYNC);
+		if (dma_mapping_error(a->dev, dma[i]))
+			goto unmap;
+	}
+	a->dma = dma;
+	return 0;
+
+unmap:
+	while (i--)
+		dma_unmap_page_attrs(a->dev, dma[i], PAGE_SIZE, a->direction,
+				     DMA_ATTR_SKIP_CPU_SYNC);
+	kvfree(dma);
+	return -EIO;
+}
+
+/* Every frame goes back to the ring with the error of its end. */
+static void tp4a_give_back(struct tp4_packet_array *a)
+{
+	struct tp4_end *end = tp4a_end(a);
+
+	for (; a->start != a->end; a->start++) {
+		struct tpacket4_desc desc = {
+			.idx = a->items[a->start & a->mask].idx,
+			.error = end->error,
+		};
+
+		tp4q_return(end->q, &desc, 1);
+	}
+	tp4a_unmap(a);
+}
+
+static const struct tp4_array_ops tp4a_ring_ops = {
+	.populate = tp4a_populate_ring,
+	.flush = tp4a_flush_ring,
+	.no_frame = tp4a_no_posted_frame,
+	.free = tp4a_give_back,
+};
+
+static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
+					      struct device *dev,
+					      enum tp4_validation validation,
+					      enum dma_data_direction direction)
+{
+	struct tp4_queue *q = end->q;
+	struct tp4_packet_array *a;
+
+	/* Room for what copy mode has taken and not used, see below */
+	a = tp4a_new(&tp4a_ring_ops, max_t(size_t, elems, 2 * TP4_TX_DESCS));
+	if (!a)
+		return NULL;
+
+	a->queue_opaque = end;
+	a->area = q->area;
+	a->frame_shift = q->area->frame_shift;
+	a->validation = validation;
+	a->direction = direction;
+	a->dev = dev;
+	if (dev && tp4a_map(a, q->area)) {
+		kvfree(a);
+		return NULL;
+	}
+	return a;
+}
+
+/**
+ * tp4a_rx_new() - make an array of frames to receive into
+ * @rx_opaque:	of struct tp4_netdev_parms
+ * @elems:	frames that it must have room for
+ * @dev:	device that the area's pages are mapped for, or NULL
+ *
+ * Data goes to XDP_PACKET_HEADROOM bytes behind the headroom that the program
+ * has asked for.
+ *
+ * Context: Process context, may sleep, in ndo_tp4_zerocopy.
+ * Return: the array, or NULL where there is no memory.
+ */
+struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
+				     struct device *dev)
+{
+	struct tp4_end *end = rx_opaque;
+	struct tp4_queue *q = end->q;
+	struct tp4_packet_array *a;
+	unsigned long pos;
+
+	a = tp4a_ring_new(end, elems, dev, TP4_VALIDATION_IDX, DMA_FROM_DEVICE);
+	if (!a)
+		return NULL;
+
+	a->offset = q->offset + XDP_PACKET_HEADROOM;
+	a->room = q->area->frame_size - a->offset;
+	/* What copy mode has taken and not used, fewer than a cache line */
+	for (pos = atomic_long_read(&q->out); pos != q->in; pos++) {
+		struct tpacket4_desc desc = {
+			.idx = q->held[pos & q->mask],
+			.offset = a->offset,
+		};
+
+		tp4a_put(a, q, &desc);
+	}
+	return a;
+}
+EXPORT_SYMBOL_GPL(tp4a_rx_new);
+
+/**
+ * tp4a_tx_new() - make an array of frames to be sent
+ * @tx_opaque:	of struct tp4_netdev_parms
+ * @elems:	frames that it must have room for
+ * @dev:	device that the area's pages are mapped for, or NULL
+ *
+ * Context: Process context, may sleep, in ndo_tp4_zerocopy.
+ * Return: the array, or NULL where there is no memory.
+ */
+struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
+				     struct device *dev)
+{
+	return tp4a_ring_new(tx_opaque, elems, dev, TP4_VALIDATION_DESC,
+			     DMA_TO_DEVICE);
+}
+EXPORT_SYMBOL_GPL(tp4a_tx_new);
+
+/**
+ * tp4a_has_work() - is something posted that has not been taken?
+ * @a:	an array of a V4 ring
+ *
+ * Context: Softirq, as NAPI.
+ * Return: whether there is.
+ */
+bool tp4a_has_work(const struct tp4_packet_array *a)
+{
+	return tp4q_is_posted(tp4a_end(a)->q);
+}
+EXPORT_SYMBOL_GPL(tp4a_has_work);
+
+/**
+ * tp4a_need_wakeup() - tell the program whether it must kick the device
+ * @a:		a Tx array of a V4 ring
+ * @need:	true if nobody looks at the ring by himself; tp4a_has_work()
+ *		must be asked after that, so that nothing is left lying
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
+{
+	tp4_status_need_wakeup(tp4a_end(a)->po, need);
+}
+EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
+
+/**
+ * tp4a_set_napi() - tell the socket whom to busy poll
+ * @a:		an Rx array of a V4 ring
+ * @napi:	the instance that fills it
+ *
+ * Context: Any.
+ */
+void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi)
+{
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	struct sock *sk = (struct sock *)tp4a_end(a)->po;
+
+	if (sk && READ_ONCE(sk->sk_napi_id) != napi->napi_id)
+		WRITE_ONCE(sk->sk_napi_id, napi->napi_id);
+#endif
+}
+EXPORT_SYMBOL_GPL(tp4a_set_napi);

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Packet arrays whose source or sink is the stack, in skbs. */
+
+#include <linux/etherdevice.h>
+#include <linux/export.h>
+#include <linux/if_vlan.h>
+#include <linux/mm.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+#include <net/gso.h>
+
+#include "tp4_array.h"
+
+/* A frame for an skb to be: room for a packet of the usual size, behind what
+ * XDP and the stack may want to put before it.
+ */
+#define TP4_SKB_OFFSET	(NET_SKB_PAD + NET_IP_ALIGN + XDP_PACKET_HEADROOM)
+#define TP4_SKB_ROOM	1536
+#define TP4_SKB_SIZE	(SKB_DATA_ALIGN(TP4_SKB_OFFSET + TP4_SKB_ROOM) + \
+			 SKB_DATA_ALIGN(sizeof(struct skb_shared_info)))
+
+/* What queue_opaque of an array with skbs as its source points at */
+struct tp4_skb_source {
+	struct sk_buff	*head;
+	struct sk_buff	**tail;
+};
+
+/* What queue_opaque of an array with skbs as its sink points at */
+struct tp4_skb_sink {
+	void		*opaque;
+	void		(*deliver)(void *opaque, struct sk_buff *skb);
+};
+
+static u32 tp4_skb_frames(const struct sk_buff *skb)
+{
+	return !!skb_headlen(skb) + skb_shinfo(skb)->nr_frags;
+}
+
+/* Let the whole packet be in memory, as it would be on the wire, in no more
+ * frames than a packet may have.
+ */
+static bool tp4_skb_finish(struct sk_buff *skb)
+{
+	if (skb->ip_summed == CHECKSUM_PARTIAL &&
+	    skb_csum_hwoffload_help(skb, 0))
+		return false;
+	if (unlikely(!skb_frags_readable(skb)))
+		return false;
+	if (IS_ENABLED(CONFIG_HIGHMEM) || skb_has_frag_list(skb) ||
+	    unlikely(tp4_skb_frames(skb) > TP4_MAX_FRAMES))
+		return !skb_linearize(skb);
+	return true;
+}
+
+/**
+ * tp4a_add_skb() - let an array's source have an skb
+ * @a:		an array with skbs as its source
+ * @skb:	the skb, its data at the link layer header; it is consumed
+ *
+ * A packet to be segmented becomes several, checksums are finished, a VLAN tag
+ * goes back into the packet.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets that had to be dropped.
+ */
+int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
+{
+	struct tp4_skb_source *source = a->queue_opaque;
+	struct sk_buff *segs, *next;
+	int drops = 0;
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (skb && skb_vlan_tag_present(skb))
+		skb = __vlan_hwaccel_push_inside(skb);
+	if (unlikely(!skb))
+		return 1;
+
+	if (skb_is_gso(skb)) {
+		segs = skb_gso_segment(skb, NETIF_F_SG);
+		if (IS_ERR(segs)) {
+			kfree_skb(skb);
+			return 1;
+		}
+		if (segs) {
+			consume_skb(skb);
+			skb = segs;
+		}
+	}
+
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb_mark_not_on_list(skb);
+		if (unlikely(!tp4_skb_finish(skb))) {
+			kfree_skb(skb);
+			drops++;
+			continue;
+		}
+		*source->tail = skb;
+		source->tail = &skb->next;
+	}
+	return drops;
+}
+EXPORT_SYMBOL_GPL(tp4a_add_skb);
+
+static void tp4a_put_skb(struct tp4_packet_array *a, void *base, u32 len,
+			 struct sk_buff *skb)
+{
+	a->items[a->end++ & a->mask] = (struct tp4_frame) {
+		.base = base,
+		.skb = skb,
+		.len = len,
+		.flags = TP4_PKT_CONT,
+	};
+}
+
+static void tp4a_populate_skbs(struct tp4_packet_array *a)
+{
+	struct tp4_skb_source *source = a->queue_opaque;
+	struct sk_buff *skb;
+	int i;
+
+	while ((skb = source->head)) {
+		const struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+		if (a->end - a->start + tp4_skb_frames(skb) > a->mask + 1)
+			break;
+		source->head = skb->next;
+		if (!source->head)
+			source->tail = &source->head;
+		skb_mark_not_on_list(skb);
+
+		if (skb_headlen(skb))
+			tp4a_put_skb(a, skb->data, skb_headlen(skb), skb);
+		for (i = 0; i < shinfo->nr_frags; i++)
+			tp4a_put_skb(a, skb_frag_address(&shinfo->frags[i]),
+				     skb_frag_size(&shinfo->frags[i]), skb);
+		a->items[(a->end - 1) & a->mask].flags = 0;
+	}
+}
+
+static int tp4a_consume_skbs(struct tp4_packet_array *a, u32 end)
+{
+	int packets = 0;
+
+	for (; a->start != end; a->start++) {
+		const struct tp4_frame *frame = &a->items[a->start & a->mask];
+
+		if (frame->flags & TP4_PKT_CONT)
+			continue;
+		if (frame->error)
+			kfree_skb(frame->skb);
+		else
+			consume_skb(frame->skb);
+		packets++;
+	}
+	return packets;
+}
+
+static void tp4a_free_source(struct tp4_packet_array *a)
+{
+	struct tp4_skb_source *source = a->queue_opaque;
+
+	tp4a_consume_skbs(a, a->end);
+	kfree_skb_list(source->head);
+	kfree(source);
+}
+
+static void tp4a_no_skb(struct tp4_packet_array *a)
+{
+}
+
+static const struct tp4_array_ops tp4a_skb_source_ops = {
+	.populate = tp4a_populate_skbs,
+	.flush = tp4a_consume_skbs,
+	.no_frame = tp4a_no_skb,
+	.free = tp4a_free_source,
+};
+
+/**
+ * tp4a_skb_source_new() - make an array whose packets are skbs
+ * @elems:	frames that it must have room for
+ *
+ * tp4a_add_skb() gives it packets, tp4a_populate() makes them frames, and
+ * tp4a_flush() frees those that have been processed.
+ *
+ * Context: Process context, may sleep.
+ * Return: the array, or NULL where there is no memory.
+ */
+struct tp4_packet_array *tp4a_skb_source_new(size_t elems)
+{
+	struct tp4_skb_source *source;
+	struct tp4_packet_array *a;
+
+	source = kzalloc(sizeof(*source), GFP_KERNEL);
+	if (!source)
+		return NULL;
+
+	a = tp4a_new(&tp4a_skb_source_ops, elems);
+	if (!a) {
+		kfree(source);
+		return NULL;
+	}
+	source->tail = &source->head;
+	a->queue_opaque = source;
+	a->validation = TP4_VALIDATION_NONE;
+	return a;
+}
+EXPORT_SYMBOL_GPL(tp4a_skb_source_new);
+
+static void tp4a_populate_empty(struct tp4_packet_array *a)
+{
+	while (a->end - a->start <= a->mask) {
+		void *base = napi_alloc_frag(TP4_SKB_SIZE);
+
+		if (unlikely(!base))
+			break;
+		a->items[a->end++ & a->mask] = (struct tp4_frame) {
+			.base = base,
+		};
+	}
+}
+
+/* Make an skb of the frames of a packet, and forget them. */
+static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
+{
+	struct tp4_frame *frame = &a->items[a->start++ & a->mask];
+	struct sk_buff *skb;
+
+	skb = napi_build_skb(frame->base, TP4_SKB_SIZE);
+	if (likely(skb)) {
+		skb_reserve(skb, frame->offset);
+		__skb_put(skb, frame->len);
+	} else {
+		skb_free_frag(frame->base);
+	}
+
+	while (frame->flags & TP4_PKT_CONT) {
+		struct page *page;
+		void *data;
+
+		frame = &a->items[a->start++ & a->mask];
+		if (unlikely(!skb)) {
+			skb_free_frag(frame->base);
+			continue;
+		}
+		data = frame->base + frame->offset;
+		page = virt_to_head_page(data);
+		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
+				data - page_address(page), frame->len,
+				TP4_SKB_SIZE);
+	}
+	return skb;
+}
+
+static int tp4a_deliver_skbs(struct tp4_packet_array *a, u32 end)
+{
+	const struct tp4_skb_sink *sink = a->queue_opaque;
+	int packets = 0;
+
+	while (a->start != end) {
+		struct sk_buff *skb = tp4a_build_skb(a);
+
+		if (unlikely(!skb))
+			continue;
+		sink->deliver(sink->opaque, skb);
+		packets++;
+	}
+	return packets;
+}
+
+static void tp4a_free_sink(struct tp4_packet_array *a)
+{
+	for (; a->start != a->end; a->start++)
+		skb_free_frag(a->items[a->start & a->mask].base);
+	kfree(a->queue_opaque);
+}
+
+static const struct tp4_array_ops tp4a_skb_sink_ops = {
+	.populate = tp4a_populate_empty,
+	.flush = tp4a_deliver_skbs,
+	.no_frame = tp4a_no_skb,
+	.free = tp4a_free_sink,
+};
+
+/**
+ * tp4a_skb_sink_new() - make an array whose packets become skbs
+ * @elems:	frames that it must have room for
+ * @opaque:	first argument of @deliver
+ * @deliver:	takes the skb of a packet, its data at the link layer header;
+ *		called by tp4a_flush()
+ *
+ * Context: Process context, may sleep.
+ * Return: the array, or NULL where there is no memory.
+ */
+struct tp4_packet_array *
+tp4a_skb_sink_new(size_t elems, void *opaque,
+		  void (*deliver)(void *opaque, struct sk_buff *skb))
+{
+	struct tp4_packet_array *a;
+	struct tp4_skb_sink *sink;
+
+	sink = kzalloc(sizeof(*sink), GFP_KERNEL);
+	if (!sink)
+		return NULL;
+
+	a = tp4a_new(&tp4a_skb_sink_ops, elems);
+	if (!a) {
+		kfree(sink);
+		return NULL;
+	}
+	sink->opaque = opaque;
+	sink->deliver = deliver;
+	a->queue_opaque = sink;
+	a->offset = TP4_SKB_OFFSET;
+	a->room = TP4_SKB_ROOM;
+	a->max_frames = 1 + MAX_SKB_FRAGS;
+	a->validation = TP4_VALIDATION_NONE;
+	return a;
+}
+EXPORT_SYMBOL_GPL(tp4a_skb_sink_new);

@@ -1,0 +1,785 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit tests of packet arrays and frame sets. The test plays the program, the
+ * driver and the stack.
+ */
+
+#include <kunit/device.h>
+#include <kunit/test.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/skbuff.h>
+#include <linux/tpacket4.h>
+
+#include "tp4_array.h"
+#include "tp4_queue.h"
+
+#define SLOTS		128
+#define FRAMES		256
+#define FRAME_BYTES	2048
+#define ELEMS		64
+#define ROOM		(FRAME_BYTES - XDP_PACKET_HEADROOM)
+
+/* A ring, its area, and what the program knows of it */
+struct end {
+	struct tp4_end		end;
+	struct tp4_queue	q;
+	struct tpacket4_desc	ring[SLOTS] __aligned(64);
+	u32			held[SLOTS];
+	unsigned long		posted;
+	unsigned long		reaped;
+};
+
+struct tp4_test {
+	struct tp4_area		area[2];
+	struct page		*pages[2][FRAMES * FRAME_BYTES / PAGE_SIZE];
+	struct end		rx;
+	struct end		tx;
+	struct tp4_packet_array	*rxa;
+	struct tp4_packet_array	*txa;
+	struct sk_buff		*skb;	/* what a sink delivered last */
+	u32			skbs;
+};
+
+static void end_init(struct end *end, struct tp4_area *area)
+{
+	memset32(end->held, TP4_NOT_HELD, SLOTS);
+	end->q.ring = end->ring;
+	end->q.area = area;
+	end->q.held = end->held;
+	end->q.mask = SLOTS - 1;
+	end->q.room = FRAME_BYTES;
+	end->end.q = &end->q;
+	end->end.error = ECANCELED;
+}
+
+static void arrays_new(struct kunit *test, bool shared)
+{
+	struct tp4_test *t = test->priv;
+
+	end_init(&t->rx, &t->area[0]);
+	end_init(&t->tx, &t->area[shared ? 0 : 1]);
+	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
+	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	KUNIT_ASSERT_NOT_NULL(test, t->txa);
+	KUNIT_ASSERT_EQ(test, t->rxa->mask, ELEMS - 1);
+	KUNIT_ASSERT_EQ(test, t->rxa->room, ROOM);
+}
+
+static int tp4_array_init(struct kunit *test)
+{
+	struct tp4_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	u32 i, k;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	for (i = 0; i < 2; i++) {
+		struct tp4_area *area = &t->area[i];
+
+		area->addr = kunit_kzalloc(test, FRAMES * FRAME_BYTES,
+					   GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, area->addr);
+		area->pages = t->pages[i];
+		area->nr_pages = ARRAY_SIZE(t->pages[i]);
+		for (k = 0; k < area->nr_pages; k++)
+			area->pages[k] = virt_to_page(area->addr +
+						      k * PAGE_SIZE);
+		area->nr_frames = FRAMES;
+		area->frame_size = FRAME_BYTES;
+		area->frame_shift = ilog2(FRAME_BYTES);
+	}
+	test->priv = t;
+	return 0;
+}
+
+static void tp4_array_exit(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+
+	tp4a_free(t->rxa);
+	tp4a_free(t->txa);
+	kfree_skb(t->skb);
+}
+
+static void post(struct end *end, u64 idx, u32 len, u16 offset, u8 flags)
+{
+	end->ring[end->posted++ % SLOTS] = (struct tpacket4_desc) {
+		.idx = idx,
+		.len = len,
+		.offset = offset,
+		.flags = TP4_DESC_KERNEL | flags,
+	};
+}
+
+static struct tpacket4_desc *reap(struct end *end)
+{
+	struct tpacket4_desc *desc = &end->ring[end->reaped % SLOTS];
+
+	if (end->reaped == end->posted || desc->flags & TP4_DESC_KERNEL)
+		return NULL;
+	end->reaped++;
+	return desc;
+}
+
+static u8 *data_of(const struct end *end, const struct tpacket4_desc *desc)
+{
+	return tp4_area_frame(end->q.area, desc->idx) + desc->offset;
+}
+
+/* Post a packet of @nr frames of @len bytes that begin with @first. */
+static void post_packet(struct tp4_test *t, u32 frame, u32 nr, u32 len,
+			u8 first)
+{
+	u32 i, k;
+
+	for (i = 0; i < nr; i++) {
+		struct tpacket4_desc desc = { .idx = frame + i, .offset = 64 };
+		u8 *data = data_of(&t->tx, &desc);
+
+		for (k = 0; k < len; k++)
+			data[k] = first + i * len + k;
+		post(&t->tx, frame + i, len, 64, i + 1 < nr ? TP4_PKT_CONT : 0);
+	}
+}
+
+static u32 give(struct tp4_test *t, bool (*how)(struct tp4_packet_array *a,
+						struct tp4_frame_set *p))
+{
+	struct tp4_frame_set p;
+	u32 ok = 0;
+
+	tp4a_populate(t->rxa);
+	tp4a_populate(t->txa);
+	while (tp4a_next_packet(t->txa, &p))
+		ok += how(t->rxa, &p);
+	return ok;
+}
+
+static void fills_and_flushes_at_every_level(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 nr, i;
+
+	arrays_new(test, false);
+	/* An odd number a lap: every place of ring and array is the first. */
+	for (nr = 1; nr <= ELEMS; nr++) {
+		for (i = 0; i < nr; i++) {
+			post(&t->rx, i, 0, 0, 0);
+			post_packet(t, i, 1, 60, i);
+		}
+		tp4a_populate(t->rxa);
+		tp4a_populate(t->txa);
+		KUNIT_ASSERT_EQ(test, t->rxa->end - t->rxa->curr, nr);
+		KUNIT_ASSERT_EQ(test, t->txa->end - t->txa->curr, nr);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 0);
+		for (i = 0; i < nr; i++) {
+			KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+			KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), i);
+			KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 60);
+			KUNIT_EXPECT_EQ(test, tp4f_get_data_offset(&p), 64);
+			KUNIT_EXPECT_TRUE(test, tp4f_is_last_frame(&p));
+			KUNIT_EXPECT_TRUE(test, tp4a_copy_packet(t->rxa, &p));
+		}
+		KUNIT_EXPECT_FALSE(test, tp4a_next_packet(t->txa, &p));
+		KUNIT_EXPECT_NULL(test, reap(&t->rx));
+		KUNIT_EXPECT_NULL(test, reap(&t->tx));
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), nr);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), nr);
+		for (i = 0; i < nr; i++) {
+			struct tpacket4_desc *desc = reap(&t->rx);
+
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->idx, i);
+			KUNIT_EXPECT_EQ(test, desc->len, 60);
+			KUNIT_EXPECT_EQ(test, desc->offset,
+					XDP_PACKET_HEADROOM);
+			KUNIT_EXPECT_EQ(test, data_of(&t->rx, desc)[59],
+					(u8)(i + 59));
+			desc = reap(&t->tx);
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->idx, i);
+			KUNIT_EXPECT_EQ(test, desc->error, 0);
+		}
+	}
+}
+
+static void takes_no_more_than_fits(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < SLOTS; i++) {
+		post(&t->rx, i, 0, 0, 0);
+		post_packet(t, i, 1, 60, 0);
+	}
+	for (i = 0; i < 3; i++) {
+		tp4a_populate(t->rxa);
+		tp4a_populate(t->txa);
+		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, ELEMS);
+		KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, ELEMS);
+	}
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+}
+
+static void chains_are_cut_to_frames(struct kunit *test)
+{
+	static const u32 lens[][2] = {	/* frames, bytes of each */
+		{ 1, ROOM }, { 2, 30 }, { 2, ROOM }, { 3, 1000 }, { 17, 100 },
+		{ 5, ROOM + 64 },
+	};
+	struct tp4_test *t = test->priv;
+	u32 i, k, len, pos;
+
+	arrays_new(test, false);
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		len = lens[i][0] * lens[i][1];
+		for (k = 0; k < DIV_ROUND_UP(len, ROOM); k++)
+			post(&t->rx, k, 0, 0, 0);
+		post_packet(t, 0, lens[i][0], lens[i][1], i);
+		KUNIT_ASSERT_EQ(test, give(t, tp4a_copy_packet), 1);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 1);
+		for (pos = 0; pos < len;) {
+			struct tpacket4_desc *desc = reap(&t->rx);
+
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			for (k = 0; k < desc->len; k++, pos++)
+				KUNIT_ASSERT_EQ(test, data_of(&t->rx, desc)[k],
+						(u8)(i + pos));
+			KUNIT_EXPECT_EQ(test, desc->flags,
+					pos < len ? TP4_PKT_CONT : 0);
+		}
+		KUNIT_EXPECT_NULL(test, reap(&t->rx));
+		for (k = 0; k < lens[i][0]; k++)
+			KUNIT_EXPECT_NOT_NULL(test, reap(&t->tx));
+	}
+}
+
+static void walks_over_the_frames_of_a_packet(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	arrays_new(test, false);
+	post_packet(t, 7, 5, 10, 0);
+	tp4a_populate(t->txa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_EXPECT_EQ(test, tp4f_num_frames(&p), 5);
+	KUNIT_EXPECT_EQ(test, tp4f_packet_len(&p), 50);
+	KUNIT_EXPECT_FALSE(test, tp4f_prev_frame(&p));
+	for (i = 0; i < 5; i++) {
+		KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7 + i);
+		KUNIT_EXPECT_EQ(test, tp4f_is_last_frame(&p), i == 4);
+		KUNIT_EXPECT_EQ(test, tp4f_next_frame(&p), i != 4);
+	}
+	KUNIT_EXPECT_TRUE(test, tp4f_prev_frame(&p));
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 10);
+	tp4f_reset(&p);
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
+}
+
+static void bad_descriptors_go_straight_back(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	u32 good = 0, bad = 0;
+
+	arrays_new(test, false);
+	post(&t->rx, FRAMES, 0, 0, 0);
+	post(&t->rx, 1, 0, 0, 0);
+	post(&t->rx, U64_MAX, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, 1);
+	while ((desc = reap(&t->rx))) {
+		KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
+		bad++;
+	}
+	KUNIT_EXPECT_EQ(test, bad, 2);
+
+	bad = 0;
+	post(&t->tx, 0, 60, 0, 0);
+	post(&t->tx, FRAMES, 60, 0, 0);
+	post(&t->tx, 2, 0, 0, 0);
+	post(&t->tx, 3, 60, FRAME_BYTES, 0);
+	post(&t->tx, 4, U32_MAX, 1, 0);
+	post(&t->tx, 5, FRAME_BYTES, 1, 0);
+	post(&t->tx, 6, 60, 0, 0x40);
+	post(&t->tx, 7, 60, 0, TP4_PKT_CONT);
+	post(&t->tx, FRAMES, 60, 0, 0);
+	post(&t->tx, 9, FRAME_BYTES, 0, 0);
+	tp4a_populate(t->txa);
+	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 2);
+	t->txa->curr = t->txa->end;
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 2);
+	while ((desc = reap(&t->tx))) {
+		if (desc->error == 0)
+			good++;
+		else if (desc->idx == 7)
+			KUNIT_EXPECT_EQ(test, desc->error, ECANCELED);
+		else
+			KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
+		bad += !!desc->error;
+	}
+	KUNIT_EXPECT_EQ(test, good, 2);
+	KUNIT_EXPECT_EQ(test, bad, 8);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 8);
+}
+
+static void drivers_error_comes_back(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+
+	arrays_new(test, false);
+	post_packet(t, 1, 2, 60, 0);
+	post_packet(t, 3, 1, 60, 0);
+	tp4a_populate(t->txa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	tp4f_set_error(&p, EMSGSIZE);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	tp4a_flush(t->txa);
+	while ((desc = reap(&t->tx)))
+		KUNIT_EXPECT_EQ(test, desc->error,
+				desc->idx == 3 ? 0 : EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, t->tx.reaped, 3);
+}
+
+static void flushes_what_is_completed(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p[4];
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < 4; i++)
+		post_packet(t, 2 * i, 2, 60, 0);
+	tp4a_populate(t->txa);
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p[i]));
+
+	KUNIT_EXPECT_EQ(test, tp4a_flush_completed(t->txa), 0);
+	tp4f_packet_completed(&p[1]);
+	KUNIT_EXPECT_EQ(test, tp4a_flush_completed(t->txa), 0);
+	tp4f_packet_completed(&p[0]);
+	KUNIT_EXPECT_EQ(test, tp4a_flush_completed(t->txa), 2);
+	tp4f_packet_completed(&p[3]);
+	KUNIT_EXPECT_EQ(test, tp4a_flush_completed(t->txa), 0);
+	tp4f_packet_completed(&p[2]);
+	KUNIT_EXPECT_EQ(test, tp4a_flush_completed(t->txa), 2);
+	for (i = 0; i < 8; i++) {
+		struct tpacket4_desc *desc = reap(&t->tx);
+
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->flags, 0);
+	}
+}
+
+static void recycled_frames_are_filled_again(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 nr, i, lap;
+
+	arrays_new(test, false);
+	for (nr = 1; nr <= ELEMS; nr++) {
+		post(&t->rx, nr - 1, 0, 0, 0);
+		tp4a_populate(t->rxa);
+		for (lap = 0; lap < 3; lap++) {
+			for (i = 0; i < nr; i++) {
+				KUNIT_ASSERT_TRUE(test,
+						  tp4a_next_frame(t->rxa, &p));
+				tp4f_set_frame(&p, 60, 300, true);
+			}
+			KUNIT_EXPECT_FALSE(test, tp4a_next_frame(t->rxa, &p));
+			tp4a_recycle(t->rxa);
+		}
+		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, nr);
+		KUNIT_EXPECT_EQ(test, t->rxa->items[t->rxa->start &
+						    t->rxa->mask].offset,
+				XDP_PACKET_HEADROOM);
+	}
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+}
+
+static void one_area_exchanges_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	u32 i;
+
+	arrays_new(test, true);
+	for (i = 0; i < 4; i++)
+		post(&t->rx, 100 + i, 0, 0, 0);
+	/* Enough headroom, as a chain, and too little of it */
+	post(&t->tx, 1, 60, XDP_PACKET_HEADROOM, 0);
+	post(&t->tx, 2, 60, 300, TP4_PKT_CONT);
+	post(&t->tx, 3, 60, 400, 0);
+	post(&t->tx, 4, 60, 64, 0);
+	KUNIT_ASSERT_EQ(test, give(t, tp4a_add_packet), 3);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 3);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 3);
+
+	for (i = 0; i < 4; i++) {
+		static const u16 offsets[] = { 256, 300, 400, 256 };
+
+		desc = reap(&t->rx);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, i < 3 ? i + 1 : 103);
+		KUNIT_EXPECT_EQ(test, desc->offset, offsets[i]);
+		KUNIT_EXPECT_EQ(test, desc->flags, i == 1 ? TP4_PKT_CONT : 0);
+		desc = reap(&t->tx);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, i < 3 ? i + 100 : 4);
+	}
+}
+
+static void no_frame_is_a_drop(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+
+	arrays_new(test, false);
+	post(&t->rx, 0, 0, 0, 0);
+	post_packet(t, 0, 2, ROOM, 0);	/* two frames, and one is posted */
+	post_packet(t, 2, 1, 60, 0);
+	post_packet(t, 3, 1, 60, 0);
+	KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), 1);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 3);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 2);
+}
+
+static void freed_arrays_give_all_back(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < 10; i++) {
+		post(&t->rx, i, 0, 0, 0);
+		post_packet(t, i, 1, 60, 0);
+	}
+	tp4a_populate(t->rxa);
+	tp4a_populate(t->txa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_ASSERT_TRUE(test, tp4a_copy_packet(t->rxa, &p));
+	tp4a_free(t->rxa);
+	tp4a_free(t->txa);
+	t->rxa = NULL;
+	t->txa = NULL;
+	for (i = 0; i < 10; i++) {
+		desc = reap(&t->rx);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->error, ECANCELED);
+		KUNIT_EXPECT_EQ(test, desc->len, 0);
+		desc = reap(&t->tx);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->error, ECANCELED);
+	}
+}
+
+static void takes_over_what_copy_mode_had(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+	u32 i;
+
+	end_init(&t->rx, &t->area[0]);
+	for (i = 0; i < 4; i++)
+		post(&t->rx, 10 + i, 0, 0, 0);
+	/* Takes a cache line, and leaves the frames where they are. */
+	KUNIT_ASSERT_FALSE(test, tp4q_rx_reserve(&t->rx.q, 5, &pos));
+	KUNIT_ASSERT_EQ(test, t->rx.q.in, 4);
+	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, 4);
+	KUNIT_EXPECT_EQ(test, t->rxa->items[3].idx, 13);
+}
+
+static struct sk_buff *skb_of(struct kunit *test, u32 linear, u32 frags,
+			      u32 frag_len)
+{
+	struct sk_buff *skb = alloc_skb(linear + 64, GFP_KERNEL);
+	u32 i, k, pos = linear;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_reserve(skb, 32);
+	for (i = 0; i < linear; i++)
+		skb_put_u8(skb, i);
+	for (i = 0; i < frags; i++) {
+		struct page *page = alloc_page(GFP_KERNEL);
+		u8 *data;
+
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		data = page_address(page);
+		for (k = 0; k < frag_len; k++)
+			data[k] = pos++;
+		skb_add_rx_frag(skb, i, page, 0, frag_len, PAGE_SIZE);
+	}
+	return skb;
+}
+
+static void skbs_become_packets(struct kunit *test)
+{
+	static const u32 skbs[][3] = {	/* linear, frags, bytes of each */
+		{ 60, 0, 0 }, { 1500, 0, 0 }, { 14, 1, 1500 }, { 54, 3, 900 },
+		{ 0, 2, 700 }, { 20, 17, 500 },
+	};
+	struct tp4_test *t = test->priv;
+	struct tp4_packet_array *from;
+	struct tp4_frame_set p;
+	u32 i, k, len, pos;
+
+	arrays_new(test, false);
+	from = tp4a_skb_source_new(ELEMS);
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	for (i = 0; i < ARRAY_SIZE(skbs); i++) {
+		len = skbs[i][0] + skbs[i][1] * skbs[i][2];
+		for (k = 0; k < DIV_ROUND_UP(len, ROOM); k++)
+			post(&t->rx, k, 0, 0, 0);
+		tp4a_populate(t->rxa);
+		KUNIT_EXPECT_EQ(test, tp4a_add_skb(from, skb_of(test,
+								skbs[i][0],
+								skbs[i][1],
+								skbs[i][2])),
+				0);
+		tp4a_populate(from);
+		KUNIT_ASSERT_TRUE(test, tp4a_next_packet(from, &p));
+		KUNIT_EXPECT_EQ(test, tp4f_packet_len(&p), len);
+		KUNIT_ASSERT_TRUE(test, tp4a_copy_packet(t->rxa, &p));
+		KUNIT_EXPECT_FALSE(test, tp4a_next_packet(from, &p));
+		KUNIT_EXPECT_EQ(test, tp4a_flush(from), 1);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+		for (pos = 0; pos < len;) {
+			struct tpacket4_desc *desc = reap(&t->rx);
+
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			for (k = 0; k < desc->len; k++, pos++)
+				KUNIT_ASSERT_EQ(test, data_of(&t->rx, desc)[k],
+						(u8)pos);
+		}
+	}
+	/* What is not flushed is freed with the array: kmemleak looks. */
+	tp4a_add_skb(from, skb_of(test, 60, 1, 100));
+	tp4a_populate(from);
+	tp4a_add_skb(from, skb_of(test, 60, 1, 100));
+	tp4a_free(from);
+}
+
+static void many_skbs_wait_for_room(struct kunit *test)
+{
+	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
+	struct tp4_frame_set p;
+	u32 i, nr = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	for (i = 0; i < 3 * ELEMS; i++)
+		tp4a_add_skb(from, skb_of(test, 60 + i % 7, i % 3, 10));
+	for (;;) {
+		tp4a_populate(from);
+		if (!tp4a_next_packet(from, &p))
+			break;
+		do {
+			KUNIT_EXPECT_EQ(test, tp4f_packet_len(&p),
+					60 + nr % 7 + nr % 3 * 10);
+			nr++;
+		} while (tp4a_next_packet(from, &p));
+		tp4a_flush(from);
+	}
+	KUNIT_EXPECT_EQ(test, nr, 3 * ELEMS);
+	tp4a_free(from);
+}
+
+static void keep_skb(void *opaque, struct sk_buff *skb)
+{
+	struct tp4_test *t = opaque;
+
+	kfree_skb(t->skb);
+	t->skb = skb;
+	t->skbs++;
+}
+
+static void packets_become_skbs(struct kunit *test)
+{
+	static const u32 lens[][2] = {	/* frames, bytes of each */
+		{ 1, 60 }, { 1, 1514 }, { 1, FRAME_BYTES - 64 }, { 2, 30 },
+		{ 5, 1900 }, { 17, 1000 },
+	};
+	struct tp4_test *t = test->priv;
+	struct tp4_packet_array *to;
+	struct tp4_frame_set p;
+	u32 i, k, len;
+
+	arrays_new(test, false);
+	to = tp4a_skb_sink_new(ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	local_bh_disable();
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		len = lens[i][0] * lens[i][1];
+		post_packet(t, 0, lens[i][0], lens[i][1], i);
+		tp4a_populate(to);
+		tp4a_populate(t->txa);
+		KUNIT_EXPECT_TRUE(test, tp4a_next_packet(t->txa, &p));
+		KUNIT_EXPECT_TRUE(test, tp4a_copy_packet(to, &p));
+		KUNIT_EXPECT_EQ(test, tp4a_flush(to), 1);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 1);
+		KUNIT_EXPECT_EQ(test, t->skbs, i + 1);
+		if (!t->skb || t->skb->len != len) {
+			KUNIT_FAIL(test, "no skb of %u bytes", len);
+			break;
+		}
+		KUNIT_EXPECT_GE(test, skb_headroom(t->skb),
+				XDP_PACKET_HEADROOM);
+		for (k = 0; k < len; k++) {
+			u8 byte;
+
+			skb_copy_bits(t->skb, k, &byte, 1);
+			if (byte != (u8)(i + k))
+				break;
+		}
+		KUNIT_EXPECT_EQ(test, k, len);
+		while (reap(&t->tx))
+			;
+	}
+	local_bh_enable();
+	tp4a_free(to);
+}
+
+static void dma_addresses_follow_the_frames(struct kunit *test)
+{
+	struct device *dev = kunit_device_register(test, "tp4_array");
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, dev);
+	dev->dma_mask = &dev->coherent_dma_mask;
+	KUNIT_ASSERT_EQ(test, dma_set_mask_and_coherent(dev, DMA_BIT_MASK(64)),
+			0);
+
+	end_init(&t->rx, &t->area[0]);
+	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, dev);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	for (i = 0; i < 8; i++)
+		post(&t->rx, 31 * i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < 8; i++) {
+		u64 pos = 31 * i * FRAME_BYTES + XDP_PACKET_HEADROOM;
+
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		KUNIT_EXPECT_EQ(test, tp4f_get_dma(&p),
+				t->rxa->dma[pos / PAGE_SIZE] + pos % PAGE_SIZE);
+		tp4f_dma_sync_for_device(&p, 64);
+		tp4f_dma_sync_for_cpu(&p, 64);
+	}
+	/* DMA_API_DEBUG says if a page stays mapped. */
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	kunit_device_unregister(test, dev);
+}
+
+static void frames_are_neither_lost_nor_doubled(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	u8 where[FRAMES] = {};		/* 0: free, 1: posted */
+	struct rnd_state rnd;
+	u32 round, i, nr_free = 0;
+
+	arrays_new(test, true);
+	prandom_seed_state(&rnd, 4);
+	for (round = 0; round < 5000; round++) {
+		u32 what = prandom_u32_state(&rnd);
+		u32 frame = what >> 8 & (FRAMES - 1);
+		struct tp4_frame_set p;
+
+		switch (what % 6) {
+		case 0:
+		case 1:
+			if (where[frame] || t->rx.posted - t->rx.reaped == SLOTS)
+				break;
+			where[frame] = 1;
+			post(&t->rx, frame, 0, 0, 0);
+			break;
+		case 2:
+			if (where[frame] || t->tx.posted - t->tx.reaped == SLOTS)
+				break;
+			where[frame] = 1;
+			post(&t->tx, frame, 60, what >> 16 & 0x1ff, 0);
+			break;
+		case 3:
+			tp4a_populate(t->rxa);
+			tp4a_populate(t->txa);
+			while (tp4a_next_packet(t->txa, &p))
+				tp4a_add_packet(t->rxa, &p);
+			break;
+		case 4:
+			if (what & 0x10000)
+				tp4a_recycle(t->rxa);
+			tp4a_flush(t->rxa);
+			tp4a_flush(t->txa);
+			break;
+		case 5:
+			while ((desc = reap(&t->rx)) || (desc = reap(&t->tx))) {
+				KUNIT_ASSERT_LT(test, desc->idx, FRAMES);
+				KUNIT_ASSERT_EQ(test, where[desc->idx], 1);
+				where[desc->idx] = 0;
+			}
+			break;
+		}
+	}
+
+	for (i = 0; i < 4; i++) {
+		tp4a_populate(t->rxa);
+		tp4a_populate(t->txa);
+		t->txa->curr = t->txa->end;
+		t->rxa->curr = t->rxa->end;
+		tp4a_flush(t->rxa);
+		tp4a_flush(t->txa);
+	}
+	while ((desc = reap(&t->rx)) || (desc = reap(&t->tx))) {
+		KUNIT_ASSERT_EQ(test, where[desc->idx], 1);
+		where[desc->idx] = 0;
+	}
+	for (i = 0; i < FRAMES; i++)
+		nr_free += !where[i];
+	KUNIT_EXPECT_EQ(test, nr_free, FRAMES);
+}
+
+static struct kunit_case tp4_array_cases[] = {
+	KUNIT_CASE(fills_and_flushes_at_every_level),
+	KUNIT_CASE(takes_no_more_than_fits),
+	KUNIT_CASE(chains_are_cut_to_frames),
+	KUNIT_CASE(walks_over_the_frames_of_a_packet),
+	KUNIT_CASE(bad_descriptors_go_straight_back),
+	KUNIT_CASE(drivers_error_comes_back),
+	KUNIT_CASE(flushes_what_is_completed),
+	KUNIT_CASE(recycled_frames_are_filled_again),
+	KUNIT_CASE(one_area_exchanges_frames),
+	KUNIT_CASE(no_frame_is_a_drop),
+	KUNIT_CASE(freed_arrays_give_all_back),
+	KUNIT_CASE(takes_over_what_copy_mode_had),
+	KUNIT_CASE(skbs_become_packets),
+	KUNIT_CASE(many_skbs_wait_for_room),
+	KUNIT_CASE(packets_become_skbs),
+	KUNIT_CASE(dma_addresses_follow_the_frames),
+	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
+	{}
+};
+
+static struct kunit_suite tp4_array_suite = {
+	.name = "tp4_array",
+	.init = tp4_array_init,
+	.exit = tp4_array_exit,
+	.test_cases = tp4_array_cases,
+};
+
+kunit_test_suite(tp4_array_suite);
+
+MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 packet arrays");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The page behind a TPACKET_V4 socket's rings that tells of their state. */
+
+#include <linux/export.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+
+#include "tp4_status.h"
+
+/**
+ * tp4_status_mmap() - map the status page
+ * @po:		the packet socket, with V4 rings
+ * @vma:	where to
+ * @addr:	address in @vma
+ *
+ * Context: Process context, may sleep, under pg_vec_lock.
+ * Return: 0, -ENOMEM, or what vm_insert_page() returns.
+ */
+int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,
+		    unsigned long addr)
+{
+	struct tpacket4_status *status = po->tp4_status;
+
+	if (!status) {
+		status = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+		if (!status)
+			return -ENOMEM;
+		status->tx_need_wakeup = 1;
+		/* Pairs with the READ_ONCE() in tp4_status_need_wakeup(). */
+		smp_store_release(&po->tp4_status, status);
+	}
+	return vm_insert_page(vma, addr, virt_to_page(status));
+}
+EXPORT_SYMBOL_GPL(tp4_status_mmap);
+
+/**
+ * tp4_status_free() - let go of a closing socket's status page
+ * @po:	the packet socket, whose rings nobody uses any more
+ *
+ * Context: Any.
+ */
+void tp4_status_free(struct packet_sock *po)
+{
+	free_page((unsigned long)po->tp4_status);
+	po->tp4_status = NULL;
+}
+EXPORT_SYMBOL_GPL(tp4_status_free);

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/* XDP on the packets of a zero-copy ring, before the program gets them.
+ *
+ * A packet of one frame meets the XDP program where it lies. What the kernel
+ * then keeps, and a packet of several frames, is copied: nothing that the
+ * kernel relies on may stand where user space can write.
+ */
+
+#include <linux/bpf.h>
+#include <linux/bpf_trace.h>
+#include <linux/export.h>
+#include <linux/filter.h>
+#include <linux/mm.h>
+#include <linux/skbuff.h>
+#include <linux/tpacket4.h>
+#include <net/xdp.h>
+
+#include "tp4_array.h"
+
+#define TP4_XDP_TAIL	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
+
+/* Make an XDP buffer of @len bytes, of pages. */
+static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
+			  u32 len)
+{
+	u32 part = min_t(u32, len, PAGE_SIZE - XDP_PACKET_HEADROOM -
+				   TP4_XDP_TAIL);
+	struct page *page = dev_alloc_page();
+	struct skb_shared_info *sinfo;
+
+	if (unlikely(!page))
+		return false;
+
+	xdp_init_buff(buff, PAGE_SIZE, rxq);
+	xdp_prepare_buff(buff, page_address(page), XDP_PACKET_HEADROOM, part,
+			 true);
+	if (likely(part == len))
+		return true;
+
+	sinfo = xdp_get_shared_info_from_buff(buff);
+	sinfo->nr_frags = 0;
+	sinfo->xdp_frags_size = 0;
+	xdp_buff_set_frags_flag(buff);
+	while ((len -= part)) {
+		part = min_t(u32, len, PAGE_SIZE);
+		page = sinfo->nr_frags < MAX_SKB_FRAGS ? dev_alloc_page() :
+							 NULL;
+		if (unlikely(!page)) {
+			xdp_return_buff(buff);
+			return false;
+		}
+		skb_frag_fill_page_desc(&sinfo->frags[sinfo->nr_frags++], page,
+					0, part);
+		sinfo->xdp_frags_size += part;
+	}
+	return true;
+}
+
+/* Copy a packet out of its frames. */
+static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
+			 struct tp4_frame_set *p)
+{
+	u32 pos = 0;
+
+	if (!tp4_xdp_alloc(buff, rxq, tp4f_packet_len(p)))
+		return false;
+
+	tp4f_reset(p);
+	do {
+		u32 len = tp4f_get_frame_len(p);
+
+		__bpf_xdp_store_bytes(buff, pos, tp4f_get_data(p), len);
+		pos += len;
+	} while (tp4f_next_frame(p));
+	return true;
+}
+
+/* Copy a packet that XDP has changed back into its frames. What an end of the
+ * packet has grown by goes to the headroom or to the last frame.
+ * Return: whether they have room for it.
+ */
+static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
+{
+	int grown = buff->data_hard_start + XDP_PACKET_HEADROOM - buff->data;
+	struct tp4_packet_array *a = p->pkt_arr;
+	u32 pos = 0, len = xdp_get_buff_len(buff);
+
+	for (p->curr = p->start; pos != len; p->curr++) {
+		u32 offset = a->offset, room = a->room, part;
+
+		if (p->curr == p->end)
+			return false;
+		if (p->curr == p->start) {
+			if (grown < 0 && -grown >= room)
+				return false;
+			offset -= grown;
+			room += grown;
+		}
+		part = min(len - pos, room);
+		tp4f_set_frame(p, part, offset, pos + part == len);
+		__bpf_xdp_load_bytes(buff, pos, tp4f_get_data(p), part);
+		pos += part;
+	}
+	/* What is behind is free. */
+	p->end = p->curr;
+	return p->end != p->start;
+}
+
+static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
+{
+	const struct tp4_packet_array *a = p->pkt_arr;
+	struct tp4_frame *frame = tp4f_frame(p);
+	struct xdp_buff buff;
+	void *hard_start;
+	u32 act;
+
+	/* There is no skb_shared_info behind the data: all of it is room. */
+	hard_start = frame->base + frame->offset - XDP_PACKET_HEADROOM;
+	xdp_init_buff(&buff, (1 << a->frame_shift) - frame->offset +
+			     XDP_PACKET_HEADROOM + TP4_XDP_TAIL, xdp->rxq);
+	xdp_prepare_buff(&buff, hard_start, XDP_PACKET_HEADROOM, frame->len,
+			 true);
+	act = __bpf_prog_run_xdp(xdp->prog, &buff);
+	frame->offset = buff.data - frame->base;
+	frame->len = buff.data_end - buff.data;
+	return act;
+}
+
+static void tp4_xdp_tx(struct tp4_xdp *xdp, struct xdp_buff *buff)
+{
+	struct xdp_frame *frame = xdp_convert_buff_to_frame(buff);
+
+	if (unlikely(!frame)) {
+		xdp_return_buff(buff);
+	} else if (unlikely(xdp->xmit(xdp->arg, frame))) {
+		xdp_return_frame(frame);
+	} else {
+		xdp->tx++;
+		return;
+	}
+	xdp->errors++;
+	trace_xdp_exception(xdp->rxq->dev, xdp->prog, XDP_TX);
+}
+
+static void tp4_xdp_redirect(struct tp4_xdp *xdp, struct xdp_buff *buff)
+{
+	if (unlikely(xdp_do_redirect(xdp->rxq->dev, buff, xdp->prog))) {
+		xdp_return_buff(buff);
+		xdp->errors++;
+		return;
+	}
+	xdp->redirect++;
+}
+
+static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p)
+{
+	tp4a_populate(xdp->to_kernel);
+	if (unlikely(!tp4a_copy_packet(xdp->to_kernel, p)))
+		xdp->errors++;
+}
+
+/* Run the program on a packet.
+ * Return: whether the packet goes to the ring, by what is left of @p then;
+ * else its frames are free.
+ */
+static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct tp4_frame_set *p)
+{
+	struct xdp_rxq_info rxq = *xdp->rxq;
+	bool copied = false;
+	struct xdp_buff buff;
+	u32 act;
+
+	/* Of what is copied */
+	rxq.mem.type = MEM_TYPE_PAGE_SHARED;
+	rxq.mem.id = 0;
+
+	if (likely(tp4f_num_frames(p) == 1)) {
+		act = tp4_xdp_run_on_frame(xdp, p);
+	} else if (xdp->prog->aux->xdp_has_frags) {
+		copied = tp4_xdp_copy(&buff, &rxq, p);
+		if (unlikely(!copied))
+			goto error;
+		act = __bpf_prog_run_xdp(xdp->prog, &buff);
+	} else {
+		goto error;
+	}
+
+	switch (act) {
+	case XDP_PASS:
+	case XDP_PASS_TO_KERNEL:
+		if (copied) {
+			bool fits = tp4_xdp_copy_back(&buff, p);
+
+			xdp_return_buff(&buff);
+			if (!fits)
+				goto error;
+		}
+		if (act == XDP_PASS)
+			return true;
+		tp4_xdp_to_kernel(xdp, p);
+		return false;
+	case XDP_TX:
+	case XDP_REDIRECT:
+		if (!copied && !tp4_xdp_copy(&buff, &rxq, p))
+			goto error;
+		if (act == XDP_TX)
+			tp4_xdp_tx(xdp, &buff);
+		else
+			tp4_xdp_redirect(xdp, &buff);
+		return false;
+	default:
+		bpf_warn_invalid_xdp_action(rxq.dev, xdp->prog, act);
+		fallthrough;
+	case XDP_ABORTED:
+		trace_xdp_exception(rxq.dev, xdp->prog, act);
+		fallthrough;
+	case XDP_DROP:
+		if (copied)
+			xdp_return_buff(&buff);
+		xdp->drops++;
+		return false;
+	}
+
+error:
+	xdp->errors++;
+	return false;
+}
+
+/**
+ * tp4a_run_xdp() - run XDP on what has been received, and flush
+ * @a:		an Rx array of a V4 ring, with frames to flush
+ * @xdp:	a program, and where its verdicts lead
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets given to the program of the ring.
+ */
+int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
+{
+	u32 keep = a->start, pos = a->start, next;
+	int packets = 0;
+
+	for (; pos != a->curr; pos = next) {
+		struct tp4_frame_set p = {
+			.pkt_arr = a,
+			.start = pos,
+			.curr = pos,
+			.end = pos + 1,
+		};
+
+		while (a->items[(p.end - 1) & a->mask].flags & TP4_PKT_CONT)
+			p.end++;
+		next = p.end;
+		if (!tp4_xdp_packet(xdp, &p))
+			continue;
+		for (; p.start != p.end; p.start++, keep++)
+			swap(a->items[keep & a->mask],
+			     a->items[p.start & a->mask]);
+	}
+
+	if (keep != a->start)
+		packets = a->ops->flush(a, keep);
+	tp4a_recycle(a);
+	tp4a_flush(xdp->to_kernel);
+	return packets;
+}
+EXPORT_SYMBOL_GPL(tp4a_run_xdp);

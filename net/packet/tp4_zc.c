@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Zero-copy mode of a TPACKET_V4 socket: who has which queue pair.
+ *
+ * A socket enters zero-copy mode under its lock and RTNL, in this order, and
+ * leaves it under RTNL alone: a device may go away at any time, and RTNL must
+ * not wait for a socket that somebody blocks in.
+ */
+
+#include <linux/capability.h>
+#include <linux/export.h>
+#include <linux/if_packet.h>
+#include <linux/init.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+#include <linux/wait.h>
+#include <net/busy_poll.h>
+#include <net/net_namespace.h>
+#include <net/netdev_rx_queue.h>
+#include <net/sock.h>
+#include <net/xdp_sock.h>
+#include <net/xdp_sock_drv.h>
+#include <net/xsk_buff_pool.h>
+
+#include "internal.h"
+#include "tp4_area.h"
+#include "tp4_array.h"
+#include "tp4_queue.h"
+#include "tp4_ring.h"
+#include "tp4_status.h"
+#include "tp4_zc.h"
+
+/* Bytes of data that a frame must at least take */
+#define TP4_ZC_ROOM_MIN	64
+
+/**
+ * struct tp4_zc - a socket in zero-copy mode
+ * @rx:		its Rx ring
+ * @tx:		its Tx ring
+ * @sk:		the socket
+ * @dev:	the device
+ * @dev_tracker: of the reference to @dev
+ * @queue_pair:	of the device
+ *
+ * Does not change while po->tp4_zc and the tp4 of the device's Rx queue point
+ * at it. Both are set and cleared under RTNL.
+ */
+struct tp4_zc {
+	struct tp4_end		rx;
+	struct tp4_end		tx;
+	struct sock		*sk;
+	struct net_device	*dev;
+	netdevice_tracker	dev_tracker;
+	int			queue_pair;
+};
+
+static void tp4_zc_data_ready(void *opaque)
+{
+	struct sock *sk = opaque;
+
+	sk->sk_data_ready(sk);
+}
+
+static void tp4_zc_write_space(void *opaque)
+{
+	struct sock *sk = opaque;
+
+	sk->sk_write_space(sk);
+}
+
+static void tp4_zc_error_report(void *opaque, int error)
+{
+	struct sock *sk = opaque;
+
+	WRITE_ONCE(sk->sk_err, error);
+	if (!sock_flag(sk, SOCK_DEAD))
+		sk_error_report(sk);
+}
+
+static struct tp4_zc *tp4_zc_of(const struct packet_sock *po)
+{
+	return rcu_dereference_protected(po->tp4_zc, lockdep_rtnl_is_held());
+}
+
+static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
+{
+	struct tp4_netdev_parms parms = {
+		.command = command,
+		.rx_opaque = &zc->rx,
+		.tx_opaque = &zc->tx,
+		.data_ready = tp4_zc_data_ready,
+		.data_ready_opaque = zc->sk,
+		.write_space = tp4_zc_write_space,
+		.write_space_opaque = zc->sk,
+		.error_report = tp4_zc_error_report,
+		.error_report_opaque = zc->sk,
+		.queue_pair = zc->queue_pair,
+	};
+
+	return zc->dev->netdev_ops->ndo_tp4_zerocopy(zc->dev, &parms);
+}
+
+/* Give back what is posted and nobody has taken. */
+static void tp4_zc_drain(struct tp4_queue *q, int error)
+{
+	struct tpacket4_desc desc;
+	u32 left = q->mask + 1;
+
+	while (left-- && tp4q_take_one(q, q->in, &desc)) {
+		desc = (struct tpacket4_desc) {
+			.idx = desc.idx,
+			.error = error,
+		};
+		tp4q_tx_take(q, 1);
+		tp4q_return(q, &desc, 1);
+	}
+	q->in_chain = false;
+}
+
+static void tp4_zc_disable(struct tp4_zc *zc, int error)
+{
+	struct packet_sock *po = pkt_sk(zc->sk);
+
+	ASSERT_RTNL();
+
+	zc->rx.error = error;
+	zc->tx.error = error;
+	WARN_ON_ONCE(tp4_zc_command(zc, TP4_DISABLE));
+	WRITE_ONCE(__netif_get_rx_queue(zc->dev, zc->queue_pair)->tp4, NULL);
+
+	tp4_zc_drain(zc->rx.q, error);
+	tp4_zc_drain(zc->tx.q, error);
+	tp4_status_need_wakeup(po, true);
+	zc->tx.q->zerocopy = false;
+	WRITE_ONCE(po->tp4_zc_pair, 0);
+	/* Who sees this may remove the rings. */
+	rcu_assign_pointer(po->tp4_zc, NULL);
+
+	zc->sk->sk_data_ready(zc->sk);
+	zc->sk->sk_write_space(zc->sk);
+	synchronize_net();
+	netdev_put(zc->dev, &zc->dev_tracker);
+	kfree(zc);
+}
+
+static bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
+{
+	const struct xsk_buff_pool *pool;
+
+	pool = xsk_get_pool_from_qid(dev, queue_pair);
+	return tp4_queue_is_bound(dev, queue_pair) ||
+	       (pool && pool->umem->zc) ||
+	       __netif_get_rx_queue(dev, queue_pair)->mp_params.mp_priv;
+}
+
+/* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
+static bool tp4_zc_take_tx(struct packet_sock *po)
+{
+	struct tp4_queue *q = po->tp4_queue[1];
+
+	/* Whoever holds the lock is sending, maybe for long. */
+	if (!mutex_trylock(&po->pg_vec_lock))
+		return false;
+
+	if (atomic_long_read(&q->out) == q->in)
+		q->zerocopy = true;
+	mutex_unlock(&po->pg_vec_lock);
+	return q->zerocopy;
+}
+
+/* The socket's hook is off the network. */
+static int tp4_zc_enable(struct packet_sock *po, int n)
+{
+	struct tp4_queue *rx = po->tp4_queue[0], *tx = po->tp4_queue[1];
+	struct sock *sk = &po->sk;
+	struct net_device *dev;
+	struct tp4_zc *zc;
+	int err;
+
+	ASSERT_RTNL();
+
+	if (!ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	if (!packet_is_v4(po) || !rx || !tx || po->fanout ||
+	    rx->room < XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN)
+		return -EINVAL;
+	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
+	if (!dev)
+		return -EINVAL;
+	if (!dev->netdev_ops->ndo_tp4_zerocopy ||
+	    !dev->netdev_ops->ndo_tp4_xmit)
+		return -EOPNOTSUPP;
+	if (n > min(dev->real_num_rx_queues, dev->real_num_tx_queues))
+		return -ENXIO;
+	if (tp4_zc_is_taken(dev, n - 1))
+		return -EBUSY;
+
+	zc = kzalloc(sizeof(*zc), GFP_KERNEL);
+	if (!zc)
+		return -ENOMEM;
+	zc->rx.q = rx;
+	zc->rx.po = po;
+	zc->rx.error = ECANCELED;
+	zc->tx.q = tx;
+	zc->tx.po = po;
+	zc->tx.error = ECANCELED;
+	zc->sk = sk;
+	zc->dev = dev;
+	zc->queue_pair = n - 1;
+
+	err = -EBUSY;
+	if (!tp4_zc_take_tx(po))
+		goto free;
+	err = tp4_zc_command(zc, TP4_ENABLE);
+	if (err)
+		goto give_tx;
+
+	netdev_hold(dev, &zc->dev_tracker, GFP_KERNEL);
+	WRITE_ONCE(__netif_get_rx_queue(dev, n - 1)->tp4, zc);
+	rcu_assign_pointer(po->tp4_zc, zc);
+	return 0;
+
+give_tx:
+	tx->zerocopy = false;
+free:
+	kfree(zc);
+	return err;
+}
+
+static int tp4_zc_change(struct packet_sock *po, int n,
+			 tp4_set_hook_t set_hook)
+{
+	struct tp4_zc *zc = tp4_zc_of(po);
+	struct sock *sk = &po->sk;
+	int err = 0;
+
+	if (n && zc)
+		return zc->queue_pair == n - 1 ? 0 : -EBUSY;
+	if (n && !packet_is_v4(po))
+		return -EINVAL;
+
+	if (zc)
+		tp4_zc_disable(zc, ECANCELED);
+	WRITE_ONCE(po->tp4_zc_pair, n);
+	if (n) {
+		/* Wanted, so nobody puts it back. */
+		set_hook(sk, false);
+		if (po->ifindex > 0)
+			err = tp4_zc_enable(po, n);
+		else if (po->fanout)
+			err = -EINVAL;
+	}
+	if (!n || err) {
+		WRITE_ONCE(po->tp4_zc_pair, 0);
+		set_hook(sk, true);
+	}
+	return err;
+}
+
+/**
+ * tp4_zc_setsockopt() - PACKET_ZEROCOPY
+ * @sk:		the packet socket
+ * @optval:	an int: n turns zero-copy mode on for queue pair n - 1, 0 off
+ * @optlen:	bytes at @optval
+ * @set_hook:	puts the socket's packet hook on the network or takes it off
+ *
+ * Context: Process context, may sleep; takes the socket lock, then RTNL.
+ * Return: 0, or an errno of the table in Documentation/networking/tpacket4.rst.
+ */
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		      tp4_set_hook_t set_hook)
+{
+	int n, err;
+
+	if (optlen < sizeof(n))
+		return -EINVAL;
+	if (copy_from_sockptr(&n, optval, sizeof(n)))
+		return -EFAULT;
+	if (n < 0)
+		return -EINVAL;
+	if (n && !ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+
+	lock_sock(sk);
+	rtnl_lock();
+	err = tp4_zc_change(pkt_sk(sk), n, set_hook);
+	rtnl_unlock();
+	release_sock(sk);
+	return err;
+}
+EXPORT_SYMBOL_GPL(tp4_zc_setsockopt);
+
+/**
+ * tp4_zc_bind() - turn on what was asked for before bind()
+ * @sk:	the packet socket, bound
+ *
+ * Context: Process context, may sleep; takes the socket lock, then RTNL.
+ * Return: as tp4_zc_setsockopt().
+ */
+int tp4_zc_bind(struct sock *sk)
+{
+	struct packet_sock *po = pkt_sk(sk);
+	int err = 0;
+
+	lock_sock(sk);
+	rtnl_lock();
+	if (po->tp4_zc_pair && !tp4_zc_of(po))
+		err = tp4_zc_enable(po, po->tp4_zc_pair);
+	rtnl_unlock();
+	release_sock(sk);
+	return err;
+}
+EXPORT_SYMBOL_GPL(tp4_zc_bind);
+
+/**
+ * tp4_zc_release() - take a closing socket out of zero-copy mode
+ * @sk:	the packet socket, which no file has any more
+ *
+ * Context: Process context, may sleep; takes RTNL.
+ */
+void tp4_zc_release(struct sock *sk)
+{
+	struct packet_sock *po = pkt_sk(sk);
+
+	if (!tp4_zc_is_on(po))
+		return;
+	rtnl_lock();
+	if (tp4_zc_of(po))
+		tp4_zc_disable(tp4_zc_of(po), ECANCELED);
+	rtnl_unlock();
+}
+EXPORT_SYMBOL_GPL(tp4_zc_release);
+
+/**
+ * tp4_zc_queue_pair() - tell which queue pair a socket has
+ * @po:	the packet socket
+ *
+ * Context: Any.
+ * Return: the queue pair's number, plus one, or 0 outside zero-copy mode.
+ */
+int tp4_zc_queue_pair(const struct packet_sock *po)
+{
+	const struct tp4_zc *zc;
+	int n;
+
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	n = zc ? zc->queue_pair + 1 : 0;
+	rcu_read_unlock();
+	return n;
+}
+EXPORT_SYMBOL_GPL(tp4_zc_queue_pair);
+
+/**
+ * tp4_queue_inode() - name the socket that has a queue pair
+ * @dev:	the device
+ * @queue_pair:	the queue pair
+ *
+ * Context: Under RTNL.
+ * Return: the socket's inode number, or 0 if the queue pair is not taken.
+ */
+unsigned long tp4_queue_inode(const struct net_device *dev,
+			      unsigned int queue_pair)
+{
+	if (!tp4_queue_is_bound(dev, queue_pair))
+		return 0;
+	return sock_i_ino(dev->_rx[queue_pair].tp4->sk);
+}
+
+static int tp4_zc_kick(const struct tp4_zc *zc)
+{
+	const struct net_device_ops *ops = zc->dev->netdev_ops;
+
+	if (unlikely(!(READ_ONCE(zc->dev->flags) & IFF_UP)))
+		return -ENETDOWN;
+	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair);
+}
+
+/* Has all that was posted come back? A hint while the driver is at it. */
+static bool tp4_zc_is_sent(const struct tp4_queue *q)
+{
+	unsigned long in = READ_ONCE(q->in);
+
+	return atomic_long_read(&q->out) == in && !tp4q_is_posted(q);
+}
+
+/* Sleep until all that was posted has come back. */
+static int tp4_zc_wait(struct packet_sock *po)
+{
+	long left = sock_sndtimeo(&po->sk, false);
+	const struct tp4_queue *q;
+
+	/* Keeps the ring. */
+	mutex_lock(&po->pg_vec_lock);
+	q = po->tp4_queue[1];
+	if (q)
+		left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
+							!tp4_zc_is_on(po) ||
+							tp4_zc_is_sent(q),
+							left);
+	mutex_unlock(&po->pg_vec_lock);
+	if (left < 0)
+		return left;
+	return left ? 0 : -ETIMEDOUT;
+}
+
+/**
+ * tp4_zc_snd() - let the driver send what is posted on a Tx ring
+ * @po:		the packet socket
+ * @msg:	of sendmsg(): only its flags count
+ *
+ * With SO_BUSY_POLL the queue is looked after here. Without MSG_DONTWAIT
+ * returns when all that was posted has come back.
+ *
+ * Context: Process context, may sleep.
+ * Return: 0, -EBUSY where zero-copy mode was left just now, -ENETDOWN,
+ * -ETIMEDOUT, or -ERESTARTSYS.
+ */
+int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
+{
+	const struct tp4_zc *zc;
+	int err = -EBUSY;
+
+	if (sk_can_busy_loop(&po->sk))
+		sk_busy_loop(&po->sk, 1);
+
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	if (likely(zc))
+		err = tp4_zc_kick(zc);
+	rcu_read_unlock();
+
+	if (!err && !(msg->msg_flags & MSG_DONTWAIT))
+		err = tp4_zc_wait(po);
+	return err;
+}
+EXPORT_SYMBOL_GPL(tp4_zc_snd);
+
+/**
+ * tp4_zc_poll() - before poll() sleeps, let the driver send what is posted
+ * @po:	the packet socket
+ *
+ * Context: Process context.
+ */
+void tp4_zc_poll(struct packet_sock *po)
+{
+	const struct tp4_zc *zc;
+
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	if (zc) {
+		/* Pairs with that of tp4_status_need_wakeup(). */
+		smp_mb();
+		if (tp4q_is_posted(zc->tx.q))
+			tp4_zc_kick(zc);
+	}
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(tp4_zc_poll);
+
+static int tp4_zc_notify(struct notifier_block *nb, unsigned long event,
+			 void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	unsigned int i;
+
+	if (event != NETDEV_UNREGISTER && event != NETDEV_DOWN)
+		return NOTIFY_DONE;
+
+	for (i = 0; i < dev->num_rx_queues; i++) {
+		struct tp4_zc *zc = __netif_get_rx_queue(dev, i)->tp4;
+
+		if (!zc)
+			continue;
+		tp4_zc_error_report(zc->sk, ENETDOWN);
+		if (event == NETDEV_UNREGISTER)
+			tp4_zc_disable(zc, ENETDOWN);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block tp4_zc_notifier = {
+	.notifier_call = tp4_zc_notify,
+};
+
+static int __init tp4_zc_init(void)
+{
+	return register_netdevice_notifier(&tp4_zc_notifier);
+}
+device_initcall(tp4_zc_init);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PACKET_TP4_ZC_H__
+#define __PACKET_TP4_ZC_H__
+
+#include <linux/rcupdate.h>
+#include <linux/sockptr.h>
+#include <linux/socket.h>
+#include <net/sock.h>
+
+#include "internal.h"
+
+/* How af_packet.c puts a socket's packet hook on the network, or takes it off
+ * and waits until nobody is in it.
+ */
+typedef void (*tp4_set_hook_t)(struct sock *sk, bool on);
+
+#ifdef CONFIG_PACKET_V4
+/* Is the socket in zero-copy mode? It can leave it at any time if RTNL is not
+ * held, and enter it if the socket lock is not.
+ */
+static inline bool tp4_zc_is_on(const struct packet_sock *po)
+{
+	return rcu_access_pointer(po->tp4_zc);
+}
+
+/* Is it to be in zero-copy mode, at the latest when it is bound? */
+static inline bool tp4_zc_is_wanted(const struct packet_sock *po)
+{
+	return READ_ONCE(po->tp4_zc_pair);
+}
+
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		      tp4_set_hook_t set_hook);
+int tp4_zc_bind(struct sock *sk);
+void tp4_zc_release(struct sock *sk);
+int tp4_zc_queue_pair(const struct packet_sock *po);
+int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);
+void tp4_zc_poll(struct packet_sock *po);
+#else
+static inline bool tp4_zc_is_on(const struct packet_sock *po)
+{
+	return false;
+}
+
+static inline bool tp4_zc_is_wanted(const struct packet_sock *po)
+{
+	return false;
+}
+
+static inline void tp4_zc_release(struct sock *sk)
+{
+}
+
+/* Only declared here: no call is left. */
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		      tp4_set_hook_t set_hook);
+int tp4_zc_bind(struct sock *sk);
+int tp4_zc_queue_pair(const struct packet_sock *po);
+int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);
+void tp4_zc_poll(struct packet_sock *po);
+#endif
+
+#endif
