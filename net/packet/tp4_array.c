@@ -192,12 +192,12 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 	}
 
 	for (i = p->start; i != p->end; i++) {
+		struct tp4_frame *empty = &a->items[a->curr++ & a->mask];
 		struct tp4_frame *sent = &from->items[i & from->mask];
-		u8 flags = sent->flags;
 
-		swap(*sent, a->items[a->curr++ & a->mask]);
+		swap(*sent, *empty);
 		/* It is still a part of what was sent. */
-		sent->flags = flags;
+		sent->flags = empty->flags;
 	}
 	return true;
 }

@@ -159,25 +159,21 @@ static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 		xdp->errors++;
 }
 
-/* Run the program on a packet.
+/* Run the program on a packet; @rxq is of what is copied.
  * Return: whether the packet goes to the ring, by what is left of @p then;
  * else its frames are free.
  */
-static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct tp4_frame_set *p)
+static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
+			   struct tp4_frame_set *p)
 {
-	struct xdp_rxq_info rxq = *xdp->rxq;
 	bool copied = false;
 	struct xdp_buff buff;
 	u32 act;
 
-	/* Of what is copied */
-	rxq.mem.type = MEM_TYPE_PAGE_SHARED;
-	rxq.mem.id = 0;
-
 	if (likely(tp4f_num_frames(p) == 1)) {
 		act = tp4_xdp_run_on_frame(xdp, p);
 	} else if (xdp->prog->aux->xdp_has_frags) {
-		copied = tp4_xdp_copy(&buff, &rxq, p);
+		copied = tp4_xdp_copy(&buff, rxq, p);
 		if (unlikely(!copied))
 			goto error;
 		act = __bpf_prog_run_xdp(xdp->prog, &buff);
@@ -201,7 +197,7 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 		return false;
 	case XDP_TX:
 	case XDP_REDIRECT:
-		if (!copied && !tp4_xdp_copy(&buff, &rxq, p))
+		if (!copied && !tp4_xdp_copy(&buff, rxq, p))
 			goto error;
 		if (act == XDP_TX)
 			tp4_xdp_tx(xdp, &buff);
@@ -209,10 +205,10 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 			tp4_xdp_redirect(xdp, &buff);
 		return false;
 	default:
-		bpf_warn_invalid_xdp_action(rxq.dev, xdp->prog, act);
+		bpf_warn_invalid_xdp_action(rxq->dev, xdp->prog, act);
 		fallthrough;
 	case XDP_ABORTED:
-		trace_xdp_exception(rxq.dev, xdp->prog, act);
+		trace_xdp_exception(rxq->dev, xdp->prog, act);
 		fallthrough;
 	case XDP_DROP:
 		if (copied)
@@ -237,8 +233,11 @@ error:
 int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 {
 	u32 keep = a->start, pos = a->start, next;
+	struct xdp_rxq_info rxq = *xdp->rxq;
 	int packets = 0;
 
+	rxq.mem.type = MEM_TYPE_PAGE_SHARED;
+	rxq.mem.id = 0;
 	for (; pos != a->curr; pos = next) {
 		struct tp4_frame_set p = {
 			.pkt_arr = a,
@@ -250,7 +249,7 @@ int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 		while (a->items[(p.end - 1) & a->mask].flags & TP4_PKT_CONT)
 			p.end++;
 		next = p.end;
-		if (!tp4_xdp_packet(xdp, &p))
+		if (!tp4_xdp_packet(xdp, &rxq, &p))
 			continue;
 		for (; p.start != p.end; p.start++, keep++)
 			swap(a->items[keep & a->mask],

@@ -240,6 +240,8 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 		return zc->queue_pair == n - 1 ? 0 : -EBUSY;
 	if (n && !packet_is_v4(po))
 		return -EINVAL;
+	if (!n && !po->tp4_zc_pair)
+		return 0;
 
 	if (zc)
 		tp4_zc_disable(zc, ECANCELED);
@@ -446,16 +448,23 @@ EXPORT_SYMBOL_GPL(tp4_zc_snd);
  */
 void tp4_zc_poll(struct packet_sock *po)
 {
+	struct sock *sk = &po->sk;
 	const struct tp4_zc *zc;
+	bool posted;
+
+	/* Keeps the ring. */
+	spin_lock_bh(&sk->sk_write_queue.lock);
+	/* Pairs with that of tp4_status_need_wakeup(). */
+	smp_mb();
+	posted = po->tp4_queue[1] && tp4q_is_posted(po->tp4_queue[1]);
+	spin_unlock_bh(&sk->sk_write_queue.lock);
+	if (!posted)
+		return;
 
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
-	if (zc) {
-		/* Pairs with that of tp4_status_need_wakeup(). */
-		smp_mb();
-		if (tp4q_is_posted(zc->tx.q))
-			tp4_zc_kick(zc);
-	}
+	if (zc)
+		tp4_zc_kick(zc);
 	rcu_read_unlock();
 }
 EXPORT_SYMBOL_GPL(tp4_zc_poll);
