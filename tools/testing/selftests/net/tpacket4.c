@@ -386,8 +386,10 @@ TEST_F(opt_ring, mmap)
 	ASSERT_EQ(0, tp4_set_ring(self->fd, variant->opt, self->mr,
 				  2 * self->nr));
 	EXPECT_EQ(-EINVAL, try_mmap(self->fd, page, 0));
-	EXPECT_EQ(-EINVAL, try_mmap(self->fd, 3 * page, 0));
+	EXPECT_EQ(-EINVAL, try_mmap(self->fd, 4 * page, 0));
+	EXPECT_EQ(-EINVAL, try_mmap(self->fd, 3 * page, page));
 	EXPECT_EQ(-EINVAL, try_mmap(self->fd, 2 * page, page));
+	EXPECT_EQ(0, try_mmap(self->fd, 3 * page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(self->fd, page, page));
 	EXPECT_EQ(0, try_mmap(self->fd, 2 * page, 0));
 
@@ -418,7 +420,7 @@ TEST_F(opt, mmap_both)
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, self->page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, self->page));
-	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 6 * self->page, 0));
+	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 7 * self->page, 0));
 	/* the kernel reads Tx descriptors there and nowhere else */
 	tp4_post(&s.tx, &d, 1);
 	ASSERT_EQ(0, tp4_bind(s.fd, if_a, 0));
@@ -428,9 +430,40 @@ TEST_F(opt, mmap_both)
 	tp4_close(&s);
 }
 
+/* The page behind the rings: in copy mode a kick is always needed. */
+TEST_F(opt, mmap_status)
+{
+	struct tp4_cfg cfg = { .rx_nr = self->nr, .tx_nr = self->nr };
+	struct tpacket4_status *status;
+	size_t page = self->page;
+	struct tp4 s;
+	int i, lap;
+	char *map;
+
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
+	for (lap = 0; lap < 2; lap++) {
+		map = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   s.fd, 0);
+		ASSERT_TRUE(map != MAP_FAILED);
+		status = (void *)(map + 2 * page);
+		EXPECT_EQ(1, status->tx_need_wakeup);
+		for (i = 0; i < ARRAY_SIZE(status->reserved); i++)
+			EXPECT_EQ(0, status->reserved[i]);
+		/* nothing else of the kernel's is there */
+		EXPECT_EQ(0, memcmp(status + 1, (char *)(status + 1) + 1,
+				    page - sizeof(*status) - 1));
+		EXPECT_EQ(0, *(char *)(status + 1));
+		ASSERT_EQ(0, munmap(map, 3 * page));
+	}
+	tp4_close(&s);
+}
+
 TEST_F(opt, zerocopy)
 {
-	int one = 1;
+	struct tp4_cfg cfg = { .rx_nr = self->nr, .tx_nr = self->nr };
+	int one = 1, val = -1;
+	socklen_t len = sizeof(val);
+	struct tp4 s;
 
 	EXPECT_EQ(-EINVAL, tp4_setopt(self->fd, PACKET_ZEROCOPY, &one,
 				      sizeof(one) - 1));
@@ -439,9 +472,18 @@ TEST_F(opt, zerocopy)
 	EXPECT_EQ(-EFAULT, tp4_setopt(self->fd, PACKET_ZEROCOPY, NULL,
 				      sizeof(int)));
 	ASSERT_EQ(0, tp4_bind(self->fd, "lo", 0));
-	/* lo will never have it */
-	EXPECT_EQ(-EOPNOTSUPP, tp4_setint(self->fd, PACKET_ZEROCOPY, 1));
+	/* no rings */
+	EXPECT_EQ(-EINVAL, tp4_setint(self->fd, PACKET_ZEROCOPY, 1));
 	EXPECT_EQ(0, tp4_setint(self->fd, PACKET_ZEROCOPY, 0));
+
+	ASSERT_EQ(0, tp4_open(&s, &cfg));
+	ASSERT_EQ(0, tp4_bind(s.fd, "lo", 0));
+	/* lo will never have it */
+	EXPECT_EQ(-EOPNOTSUPP, tp4_setint(s.fd, PACKET_ZEROCOPY, 1));
+	EXPECT_EQ(0, tp4_setint(s.fd, PACKET_ZEROCOPY, 0));
+	EXPECT_EQ(0, getsockopt(s.fd, SOL_PACKET, PACKET_ZEROCOPY, &val, &len));
+	EXPECT_EQ(0, val);
+	tp4_close(&s);
 
 	ASSERT_EQ(0, drop_cap(CAP_NET_ADMIN));
 	EXPECT_EQ(-EPERM, tp4_setint(self->fd, PACKET_ZEROCOPY, 1));
