@@ -89,18 +89,7 @@ void tp4a_recycle(struct tp4_packet_array *a)
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 
-/* Take empty frames for a packet of @len bytes. */
-static bool tp4a_reserve(struct tp4_packet_array *a, u32 len, u32 *nr)
-{
-	*nr = likely(len <= a->room) ? 1 : DIV_ROUND_UP(len, a->room);
-	if (likely(*nr <= a->end - a->curr && *nr <= a->max_frames))
-		return true;
-
-	a->ops->no_frame(a);
-	return false;
-}
-
-/* Fill the reserved frames of @a from the frames of a packet of another size. */
+/* Fill the next frames of @a from the frames of a packet of another size. */
 static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 			     struct tp4_frame_set *p, u32 len)
 {
@@ -142,22 +131,28 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
  */
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
-	u32 nr, len = tp4f_packet_len(p);
-
-	if (unlikely(!tp4a_reserve(a, len, &nr)))
-		return false;
+	u32 nr, len;
 
 	tp4f_reset(p);
-	if (likely(nr == 1 && tp4f_num_frames(p) == 1)) {
+	len = tp4f_get_frame_len(p);
+	if (likely(tp4f_num_frames(p) == 1 && len <= a->room &&
+		   a->curr != a->end)) {
 		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
 
 		to->offset = a->offset;
 		to->len = len;
 		to->flags = 0;
 		memcpy(to->base + to->offset, tp4f_get_data(p), len);
-	} else {
-		tp4a_copy_frames(a, nr, p, len);
+		return true;
 	}
+
+	len = tp4f_packet_len(p);
+	nr = DIV_ROUND_UP(len, a->room);
+	if (unlikely(nr > a->end - a->curr || nr > a->max_frames)) {
+		a->ops->no_frame(a);
+		return false;
+	}
+	tp4a_copy_frames(a, nr, p, len);
 	return true;
 }
 EXPORT_SYMBOL_GPL(tp4a_copy_packet);

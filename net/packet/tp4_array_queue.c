@@ -13,9 +13,6 @@
 #include "tp4_queue.h"
 #include "tp4_status.h"
 
-/* Descriptors of sent frames that are returned at a time */
-#define TP4_RETURNS	64
-
 static struct tp4_end *tp4a_end(const struct tp4_packet_array *a)
 {
 	return a->queue_opaque;
@@ -41,19 +38,40 @@ static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
 static void tp4a_rx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
+	u32 nr_frames = q->area->nr_frames;
 	u32 space = tp4a_space(a);
 
-	while (space--) {
-		struct tpacket4_desc desc = { .offset = a->offset };
+	for (; space; space--) {
+		struct tpacket4_desc desc;
 		u32 frame;
 
-		if (!tp4q_rx_take_one(q, &frame))
+		if (!tp4q_take_one(q, q->in, &desc))
 			break;
-		if (unlikely(frame == TP4_NOT_HELD))
+		if (unlikely(desc.idx >= nr_frames)) {
+			tp4q_rx_take_one(q, &frame);
 			continue;
-		desc.idx = frame;
+		}
+		q->held[q->in++ & q->mask] = desc.idx;
+		/* The program's word for the rest does not count. */
+		desc.len = 0;
+		desc.offset = a->offset;
+		desc.flags = 0;
 		tp4a_put(a, q, &desc);
 	}
+}
+
+/* Take the next packet if it has one frame, as most have. */
+static bool tp4a_tx_take_one(struct tp4_packet_array *a, struct tp4_queue *q)
+{
+	struct tpacket4_desc desc;
+
+	if (q->in_chain || !tp4q_take_one(q, q->in, &desc) ||
+	    desc.flags & TP4_PKT_CONT || !tp4q_desc_valid(q, &desc))
+		return false;
+
+	tp4q_tx_take(q, 1);
+	tp4a_put(a, q, &desc);
+	return true;
 }
 
 static void tp4a_tx_populate(struct tp4_packet_array *a)
@@ -66,6 +84,11 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 		bool good;
 		u32 i, nr;
 
+		if (likely(space && tp4a_tx_take_one(a, q))) {
+			space--;
+			left--;
+			continue;
+		}
 		nr = tp4q_tx_next(q, descs, min(space, left), &good);
 		if (!nr)
 			break;
@@ -130,28 +153,25 @@ static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 
 static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 {
-	struct tpacket4_desc descs[TP4_RETURNS];
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 nr = 0, invalid = 0;
+	u32 pos, nr = end - a->start;
+	u32 invalid = 0;
 	int packets = 0;
+	unsigned long out;
 
-	while (a->start != end) {
-		const struct tp4_frame *frame;
-
-		frame = &a->items[a->start++ & a->mask];
-		descs[nr++] = (struct tpacket4_desc) {
+	out = atomic_long_fetch_add(nr, &q->out);
+	for (pos = end; pos != a->start;) {
+		const struct tp4_frame *frame = &a->items[--pos & a->mask];
+		struct tpacket4_desc desc = {
 			.idx = frame->idx,
 			.error = frame->error,
 		};
+
 		invalid += !!frame->error;
 		packets += !(frame->flags & TP4_PKT_CONT);
-		if (nr == TP4_RETURNS) {
-			tp4q_return(q, descs, nr);
-			nr = 0;
-		}
+		tp4q_publish(q, out + (pos - a->start), &desc);
 	}
-	if (nr)
-		tp4q_return(q, descs, nr);
+	a->start = end;
 	if (unlikely(invalid))
 		atomic_long_add(invalid, &q->invalid);
 	return packets;

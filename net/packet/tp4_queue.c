@@ -116,17 +116,6 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 }
 EXPORT_SYMBOL_GPL(tp4q_tx_peek);
 
-static bool tp4q_desc_valid(const struct tp4_queue *q,
-			    const struct tpacket4_desc *desc)
-{
-	u32 frame_size = q->area->frame_size;
-
-	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
-	       desc->idx < q->area->nr_frames &&
-	       desc->offset < frame_size &&
-	       desc->len && desc->len <= frame_size - desc->offset;
-}
-
 /**
  * tp4q_tx_check() - check the descriptors of a packet
  * @q:		the Tx queue that they were copied from

@@ -145,6 +145,18 @@ static inline bool tp4q_take_one(const struct tp4_queue *q, unsigned long pos,
 	return !tp4q_is_held(q, pos) && tp4q_load(q, pos, desc);
 }
 
+/* Does the copy of a descriptor name data within a frame? */
+static inline bool tp4q_desc_valid(const struct tp4_queue *q,
+				   const struct tpacket4_desc *desc)
+{
+	u32 frame_size = q->area->frame_size;
+
+	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
+	       desc->idx < q->area->nr_frames &&
+	       desc->offset < frame_size &&
+	       desc->len && desc->len <= frame_size - desc->offset;
+}
+
 /**
  * tp4q_publish() - hand a descriptor to the program
  * @q:		the queue
