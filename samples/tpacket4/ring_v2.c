@@ -6,36 +6,23 @@
  */
 #include <stdlib.h>
 
-#include "tpbench.h"
+#include <linux/if_packet.h>
 
-/* Where the kernel expects the packet of a Tx frame. */
+typedef struct tpacket2_hdr tx_hdr;
 #define TX_OFFSET	(TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
-#define BLOCK_SIZE	(64 * 1024)
+#include "ring_tx.h"
 
 struct v2 {
+	struct tx_ring tx;
 	__u8 *map;
 	size_t map_len;
-	__u8 *rx, *tx;
 	unsigned int mask;
 	unsigned int rx_next;	/* frame to be received next */
-	unsigned int tx_next;	/* frame to be sent next */
-	unsigned int tx_done;	/* frame to be completed next */
 };
 
-static struct tpacket2_hdr *frame(__u8 *ring, const struct v2 *v,
-				  unsigned int i)
+static struct tpacket2_hdr *rx_frame(const struct v2 *v, unsigned int i)
 {
-	return (void *)(ring + (size_t)(i & v->mask) * FRAME_SIZE);
-}
-
-static __u32 status(const struct tpacket2_hdr *h)
-{
-	return __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
-}
-
-static void set_status(struct tpacket2_hdr *h, __u32 s)
-{
-	__atomic_store_n(&h->tp_status, s, __ATOMIC_RELEASE);
+	return (void *)(v->map + (size_t)(i & v->mask) * FRAME_SIZE);
 }
 
 static void v2_open(struct port *p)
@@ -44,12 +31,10 @@ static void v2_open(struct port *p)
 	struct tpacket_req req = {
 		.tp_frame_size = FRAME_SIZE,
 		.tp_frame_nr = p->cfg->ring,
-		.tp_block_size = BLOCK_SIZE,
-		.tp_block_nr = len / BLOCK_SIZE,
+		.tp_block_size = TX_BLOCK_SIZE,
+		.tp_block_nr = len / TX_BLOCK_SIZE,
 	};
 	struct v2 *v = calloc(1, sizeof(*v));
-	__u8 packet[FRAME_SIZE];
-	unsigned int i;
 	int e;
 
 	if (!v)
@@ -71,12 +56,8 @@ static void v2_open(struct port *p)
 		      MAP_SHARED | MAP_POPULATE, p->fd, 0);
 	if (v->map == MAP_FAILED)
 		err(1, "V2: mmap");
-	v->rx = v->map;
-	v->tx = v->map + (p->rx ? len : 0);
-	packet_make(packet, p->cfg->size, 0);
-	for (i = 0; p->tx && i < p->cfg->ring; i++)
-		memcpy((__u8 *)frame(v->tx, v, i) + TX_OFFSET, packet,
-		       p->cfg->size);
+	if (p->tx)
+		tx_init(p, v->map + (p->rx ? len : 0));
 }
 
 static void v2_close(struct port *p)
@@ -95,11 +76,11 @@ static unsigned int v2_rx_drop(struct port *p, unsigned int max)
 	unsigned int n;
 
 	for (n = 0; n < max; n++) {
-		struct tpacket2_hdr *h = frame(v->rx, v, v->rx_next);
+		struct tpacket2_hdr *h = rx_frame(v, v->rx_next);
 
 		if (!(status(h) & TP_STATUS_USER))
 			break;
-		__builtin_prefetch(frame(v->rx, v, v->rx_next + 1));
+		__builtin_prefetch(rx_frame(v, v->rx_next + 1));
 		bytes += h->tp_snaplen;
 		if (verify)
 			packet_check(p, (__u8 *)h + h->tp_mac, h->tp_snaplen);
@@ -110,82 +91,28 @@ static unsigned int v2_rx_drop(struct port *p, unsigned int max)
 	return n;
 }
 
-static unsigned int tx_room(const struct v2 *v)
-{
-	return v->mask + 1 - (v->tx_next - v->tx_done);
-}
-
-static unsigned int v2_tx_fill(struct port *p, unsigned int max)
-{
-	struct v2 *v = p->ring;
-	unsigned int n, room = tx_room(v);
-
-	if (max > room)
-		max = room;
-	for (n = 0; n < max; n++) {
-		struct tpacket2_hdr *h = frame(v->tx, v, v->tx_next++);
-
-		if (p->cfg->verify)
-			packet_make((__u8 *)h + TX_OFFSET, p->cfg->size,
-				    p->tx_seq++);
-		h->tp_len = p->cfg->size;
-		set_status(h, TP_STATUS_SEND_REQUEST);
-	}
-	return n;
-}
-
-static unsigned int v2_tx_reap(struct port *p)
-{
-	struct v2 *v = p->ring;
-	unsigned int n;
-
-	for (n = 0; v->tx_done != v->tx_next; n++) {
-		struct tpacket2_hdr *h = frame(v->tx, v, v->tx_done);
-		__u32 s = status(h);
-
-		/* Our packets are good: one that is refused ends the run. */
-		if (s & TP_STATUS_WRONG_FORMAT)
-			errx(1, "V2: packet refused");
-		if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING))
-			break;
-		v->tx_done++;
-	}
-	return n;
-}
-
-static bool v2_tx_busy(struct port *p)
-{
-	struct v2 *v = p->ring;
-
-	return v->tx_done != v->tx_next;
-}
-
 static unsigned int v2_forward(struct port *p, unsigned int max)
 {
 	const bool verify = p->cfg->verify;
 	struct v2 *v = p->ring;
-	unsigned int n, room = tx_room(v);
+	unsigned int n, room = tx_room(&v->tx);
 	__u64 bytes = 0;
 
 	if (max > room)
 		max = room;
 	for (n = 0; n < max; n++) {
-		struct tpacket2_hdr *h = frame(v->rx, v, v->rx_next);
-		struct tpacket2_hdr *t;
+		struct tpacket2_hdr *h = rx_frame(v, v->rx_next);
 		__u8 *data;
 
 		if (!(status(h) & TP_STATUS_USER))
 			break;
-		__builtin_prefetch(frame(v->rx, v, v->rx_next + 1));
+		__builtin_prefetch(rx_frame(v, v->rx_next + 1));
 		data = (__u8 *)h + h->tp_mac;
 		bytes += h->tp_snaplen;
 		if (verify)
 			packet_check(p, data, h->tp_snaplen);
 
-		t = frame(v->tx, v, v->tx_next++);
-		copy_swapped((__u8 *)t + TX_OFFSET, data, h->tp_snaplen);
-		t->tp_len = h->tp_snaplen;
-		set_status(t, TP_STATUS_SEND_REQUEST);
+		tx_forward(&v->tx, data, h->tp_snaplen);
 		set_status(h, TP_STATUS_KERNEL);
 		v->rx_next++;
 	}
@@ -198,8 +125,8 @@ const struct ring_ops ring_v2 = {
 	.open = v2_open,
 	.close = v2_close,
 	.rx_drop = v2_rx_drop,
-	.tx_fill = v2_tx_fill,
-	.tx_reap = v2_tx_reap,
-	.tx_busy = v2_tx_busy,
+	.tx_fill = tx_fill,
+	.tx_reap = tx_reap,
+	.tx_busy = tx_busy,
 	.forward = v2_forward,
 };

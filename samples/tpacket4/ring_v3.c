@@ -11,10 +11,11 @@
  */
 #include <stdlib.h>
 
-#include "tpbench.h"
+#include <linux/if_packet.h>
 
+typedef struct tpacket3_hdr tx_hdr;
 #define TX_OFFSET	(TPACKET3_HDRLEN - sizeof(struct sockaddr_ll))
-#define TX_BLOCK_SIZE	(64 * 1024)
+#include "ring_tx.h"
 
 /*
  * A big block costs the least a packet. In the ping-pong all packets may sit
@@ -25,12 +26,9 @@
 #define RETIRE_MS	1
 
 struct v3 {
+	struct tx_ring tx;
 	__u8 *map;
 	size_t map_len;
-	__u8 *tx;
-	unsigned int mask;
-	unsigned int tx_next;
-	unsigned int tx_done;
 
 	unsigned int block_size;
 	unsigned int nr_blocks;
@@ -38,21 +36,6 @@ struct v3 {
 	unsigned int left;		/* packets not read yet in it */
 	struct tpacket3_hdr *pkt;	/* the next of them */
 };
-
-static struct tpacket3_hdr *tx_frame(const struct v3 *v, unsigned int i)
-{
-	return (void *)(v->tx + (size_t)(i & v->mask) * FRAME_SIZE);
-}
-
-static __u32 status(const struct tpacket3_hdr *h)
-{
-	return __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
-}
-
-static void set_status(struct tpacket3_hdr *h, __u32 s)
-{
-	__atomic_store_n(&h->tp_status, s, __ATOMIC_RELEASE);
-}
 
 static struct tpacket_block_desc *block(const struct v3 *v)
 {
@@ -67,14 +50,11 @@ static void v3_open(struct port *p)
 		.tp_frame_nr = p->cfg->ring,
 	};
 	struct v3 *v = calloc(1, sizeof(*v));
-	__u8 packet[FRAME_SIZE];
-	unsigned int i;
 	int e;
 
 	if (!v)
 		err(1, "V3");
 	p->ring = v;
-	v->mask = p->cfg->ring - 1;
 	v->block_size = p->cfg->block;
 	if (!v->block_size)
 		v->block_size = p->cfg->in_flight ? FWD_BLOCK_SIZE :
@@ -106,11 +86,8 @@ static void v3_open(struct port *p)
 		      MAP_SHARED | MAP_POPULATE, p->fd, 0);
 	if (v->map == MAP_FAILED)
 		err(1, "V3: mmap");
-	v->tx = v->map + (p->rx ? len : 0);
-	packet_make(packet, p->cfg->size, 0);
-	for (i = 0; p->tx && i < p->cfg->ring; i++)
-		memcpy((__u8 *)tx_frame(v, i) + TX_OFFSET, packet,
-		       p->cfg->size);
+	if (p->tx)
+		tx_init(p, v->map + (p->rx ? len : 0));
 }
 
 static void v3_close(struct port *p)
@@ -182,76 +159,22 @@ static unsigned int v3_rx_drop(struct port *p, unsigned int max)
 	return n;
 }
 
-static unsigned int tx_room(const struct v3 *v)
-{
-	return v->mask + 1 - (v->tx_next - v->tx_done);
-}
-
-static unsigned int v3_tx_fill(struct port *p, unsigned int max)
-{
-	struct v3 *v = p->ring;
-	unsigned int n, room = tx_room(v);
-
-	if (max > room)
-		max = room;
-	for (n = 0; n < max; n++) {
-		struct tpacket3_hdr *h = tx_frame(v, v->tx_next++);
-
-		if (p->cfg->verify)
-			packet_make((__u8 *)h + TX_OFFSET, p->cfg->size,
-				    p->tx_seq++);
-		h->tp_len = p->cfg->size;
-		set_status(h, TP_STATUS_SEND_REQUEST);
-	}
-	return n;
-}
-
-static unsigned int v3_tx_reap(struct port *p)
-{
-	struct v3 *v = p->ring;
-	unsigned int n;
-
-	for (n = 0; v->tx_done != v->tx_next; n++) {
-		struct tpacket3_hdr *h = tx_frame(v, v->tx_done);
-		__u32 s = status(h);
-
-		/* Our packets are good: one that is refused ends the run. */
-		if (s & TP_STATUS_WRONG_FORMAT)
-			errx(1, "V3: packet refused");
-		if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING))
-			break;
-		v->tx_done++;
-	}
-	return n;
-}
-
-static bool v3_tx_busy(struct port *p)
-{
-	struct v3 *v = p->ring;
-
-	return v->tx_done != v->tx_next;
-}
-
 static unsigned int v3_forward(struct port *p, unsigned int max)
 {
 	const bool verify = p->cfg->verify;
 	struct v3 *v = p->ring;
-	unsigned int n, room = tx_room(v);
+	unsigned int n, room = tx_room(&v->tx);
 	__u64 bytes = 0;
 
 	if (max > room)
 		max = room;
 	for (n = 0; n < max && pkt_ready(v); n++) {
 		__u8 *data = (__u8 *)v->pkt + v->pkt->tp_mac;
-		struct tpacket3_hdr *t = tx_frame(v, v->tx_next++);
 
 		bytes += v->pkt->tp_snaplen;
 		if (verify)
 			packet_check(p, data, v->pkt->tp_snaplen);
-		copy_swapped((__u8 *)t + TX_OFFSET, data,
-			     v->pkt->tp_snaplen);
-		t->tp_len = v->pkt->tp_snaplen;
-		set_status(t, TP_STATUS_SEND_REQUEST);
+		tx_forward(&v->tx, data, v->pkt->tp_snaplen);
 		pkt_next(v);
 	}
 	p->n.bytes += bytes;
@@ -263,8 +186,8 @@ const struct ring_ops ring_v3 = {
 	.open = v3_open,
 	.close = v3_close,
 	.rx_drop = v3_rx_drop,
-	.tx_fill = v3_tx_fill,
-	.tx_reap = v3_tx_reap,
-	.tx_busy = v3_tx_busy,
+	.tx_fill = tx_fill,
+	.tx_reap = tx_reap,
+	.tx_busy = tx_busy,
 	.forward = v3_forward,
 };

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tx as TPACKET_V2 and V3 have it: a ring of frames, each of them a header,
+ * whose status says whose the frame is, and a packet. Packets are copied into
+ * it. The versions differ in the header alone, so this is compiled for each:
+ * before it is included, tx_hdr is made the type of the header, and TX_OFFSET
+ * where the kernel expects the packet.
+ *
+ * struct tx_ring is the first member of what p->ring points to.
+ */
+#ifndef TPBENCH_RING_TX_H
+#define TPBENCH_RING_TX_H
+
+#include "tpbench.h"
+
+#define TX_BLOCK_SIZE	(64 * 1024)
+
+struct tx_ring {
+	__u8 *frames;
+	unsigned int mask;
+	unsigned int next;	/* frame to be sent next */
+	unsigned int done;	/* frame to be completed next */
+};
+
+static inline __u32 status(const tx_hdr *h)
+{
+	return __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
+}
+
+static inline void set_status(tx_hdr *h, __u32 s)
+{
+	__atomic_store_n(&h->tp_status, s, __ATOMIC_RELEASE);
+}
+
+static inline tx_hdr *tx_frame(const struct tx_ring *t, unsigned int i)
+{
+	return (void *)(t->frames + (size_t)(i & t->mask) * FRAME_SIZE);
+}
+
+static void tx_init(struct port *p, __u8 *frames)
+{
+	struct tx_ring *t = p->ring;
+	__u8 packet[FRAME_SIZE];
+	unsigned int i;
+
+	t->frames = frames;
+	t->mask = p->cfg->ring - 1;
+	packet_make(packet, p->cfg->size, 0);
+	for (i = 0; i < p->cfg->ring; i++)
+		memcpy((__u8 *)tx_frame(t, i) + TX_OFFSET, packet,
+		       p->cfg->size);
+}
+
+static inline unsigned int tx_room(const struct tx_ring *t)
+{
+	return t->mask + 1 - (t->next - t->done);
+}
+
+static unsigned int tx_fill(struct port *p, unsigned int max)
+{
+	struct tx_ring *t = p->ring;
+	unsigned int n, room = tx_room(t);
+
+	if (max > room)
+		max = room;
+	for (n = 0; n < max; n++) {
+		tx_hdr *h = tx_frame(t, t->next++);
+
+		if (p->cfg->verify)
+			packet_make((__u8 *)h + TX_OFFSET, p->cfg->size,
+				    p->tx_seq++);
+		h->tp_len = p->cfg->size;
+		set_status(h, TP_STATUS_SEND_REQUEST);
+	}
+	return n;
+}
+
+/* Send what was received, addresses swapped. There must be room. */
+static inline void tx_forward(struct tx_ring *t, const __u8 *data,
+			      unsigned int len)
+{
+	tx_hdr *h = tx_frame(t, t->next++);
+
+	copy_swapped((__u8 *)h + TX_OFFSET, data, len);
+	h->tp_len = len;
+	set_status(h, TP_STATUS_SEND_REQUEST);
+}
+
+static unsigned int tx_reap(struct port *p)
+{
+	struct tx_ring *t = p->ring;
+	unsigned int n;
+
+	for (n = 0; t->done != t->next; n++) {
+		__u32 s = status(tx_frame(t, t->done));
+
+		/* Our packets are good: one that is refused ends the run. */
+		if (s & TP_STATUS_WRONG_FORMAT)
+			errx(1, "V%d: packet refused", p->cfg->version);
+		if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING))
+			break;
+		t->done++;
+	}
+	return n;
+}
+
+static bool tx_busy(struct port *p)
+{
+	struct tx_ring *t = p->ring;
+
+	return t->done != t->next;
+}
+
+#endif /* TPBENCH_RING_TX_H */
