@@ -10,7 +10,9 @@
  *	tp4_bind()		packets flow
  *	tp4_ring_peek(), tp4_ring_at()		look at what came back
  *	tp4_ring_recycle() or tp4_ring_forward()	lend it again, or send it
- *	tp4_kick()		have the kernel send what the Tx ring holds
+ *	tp4_need_kick(), tp4_kick()	have the kernel send what the Tx ring holds
+ *
+ * and the same in zero-copy mode, which tp4_zerocopy() turns on.
  *
  * A slot of a ring belongs to the kernel while TP4_DESC_KERNEL is set in it
  * and to the program otherwise. Both rings work alike: the program hands
@@ -47,6 +49,17 @@ extern "C" {
 #ifndef SOL_PACKET
 #define SOL_PACKET		263
 #endif
+#ifndef SO_PREFER_BUSY_POLL
+#define SO_PREFER_BUSY_POLL	69
+#define SO_BUSY_POLL_BUDGET	70
+#endif
+
+/*
+ * In zero-copy mode, bytes that are free before the data of a received packet
+ * (XDP_PACKET_HEADROOM). Leave as many before a packet to be sent if both
+ * ends share an area: the receiver can then be given the frame itself.
+ */
+#define TP4_ZC_HEADROOM		256
 
 /* Descriptors that the CPUs hand to each other at a time: a cache line */
 #ifndef TP4_LINE
@@ -95,13 +108,15 @@ struct tp4_ring {
  * @fd: the packet socket; every socket option and poll() work on it
  * @rx: receive ring
  * @tx: transmit ring
- * @map: where both rings are mapped
+ * @status: what the kernel says of the socket, see tp4_need_kick()
+ * @map: where both rings and @status are mapped
  * @map_len: bytes at @map
  */
 struct tp4_sock {
 	int fd;
 	struct tp4_ring rx;
 	struct tp4_ring tx;
+	const struct tpacket4_status *status;
 	void *map;
 	size_t map_len;
 };
@@ -740,6 +755,7 @@ static inline int tp4_open(struct tp4_sock *s, const struct tp4_area *area,
 			   unsigned int tx_nr)
 {
 	struct tpacket_req4 rx = { mr_fd, rx_nr }, tx = { mr_fd, tx_nr };
+	size_t rings = ((size_t)rx_nr + tx_nr) * sizeof(struct tpacket4_desc);
 	int fd = s->fd, err;
 	struct tpacket4_desc *desc;
 
@@ -765,13 +781,15 @@ static inline int tp4_open(struct tp4_sock *s, const struct tp4_area *area,
 	if (err)
 		goto out_close;
 
-	s->map_len = ((size_t)rx_nr + tx_nr) * sizeof(*desc);
+	/* one page more than the rings: the status */
+	s->map_len = rings + sysconf(_SC_PAGESIZE);
 	s->map = mmap(NULL, s->map_len, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_POPULATE, s->fd, 0);
 	if (s->map == MAP_FAILED) {
 		err = -errno;
 		goto out_close;
 	}
+	s->status = (const struct tpacket4_status *)((__u8 *)s->map + rings);
 	desc = (struct tpacket4_desc *)s->map;
 	if (rx_nr)
 		tp4_ring_init(&s->rx, desc, rx_nr);
@@ -788,8 +806,17 @@ out_close:
 
 /**
  * tp4_zerocopy - turn zero-copy mode on or off
- * @s: socket; before or after tp4_bind()
+ * @s: socket with both rings; before or after tp4_bind()
  * @queue: 0 for off, n for queue pair n - 1
+ *
+ * On: packets of the queue pair go to this socket's Rx ring alone, uncopied,
+ * and those of its Tx ring straight to the driver; neither passes the stack.
+ * Before tp4_bind() it is remembered, and its errors are tp4_bind()'s. Frames
+ * must have %TP4_ZC_HEADROOM bytes more than a packet, or it takes several.
+ *
+ * Off: every frame that the kernel had comes back with error %ECANCELED, and
+ * the socket goes on in copy mode. If the device goes away, they come back
+ * with %ENETDOWN.
  *
  * Return: 0, or -errno: EOPNOTSUPP if the driver cannot, EBUSY if the queue
  * pair is taken, EPERM, ENXIO if there is no such queue pair.
@@ -852,6 +879,74 @@ static inline int tp4_kick(const struct tp4_sock *s, int flags)
 	ssize_t n = sendto(s->fd, NULL, 0, flags, NULL, 0);
 
 	return n < 0 ? -errno : (int)n;
+}
+
+/**
+ * tp4_need_kick - does the kernel have to be told of packets to send?
+ * @s: socket
+ *
+ * In zero-copy mode the driver may be at work on the ring already, on another
+ * CPU, and tp4_kick() would be a system call for nothing. In copy mode this
+ * is always true. Ask each time that packets were handed over, and again as
+ * long as they do not come back.
+ *
+ * Return: true if packets of the Tx ring may be left there without a kick.
+ */
+static inline int tp4_need_kick(const struct tp4_sock *s)
+{
+	/*
+	 * The kernel says that it needs a kick, and then looks at the ring
+	 * once more. We have written to the ring, and now look at what it
+	 * says. With a full barrier between the two, here and there, at least
+	 * one of us sees what the other wrote.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !!__atomic_load_n(&s->status->tx_need_wakeup, __ATOMIC_RELAXED);
+}
+
+/* --- busy polling -------------------------------------------------------- */
+
+/**
+ * tp4_busy_poll_start - let the program's own CPU run the device's queue
+ * @s: socket
+ * @usecs: how long poll() runs the queue before it sleeps
+ * @budget: packets a turn; more than 64 needs CAP_NET_ADMIN
+ *
+ * From now on interrupts and softirqs keep off the queue as long as the
+ * program runs it, by tp4_busy_poll(), tp4_kick() or tp4_wait(). A device may
+ * want its napi_defer_hard_irqs and gro_flush_timeout set for that to hold
+ * between two calls.
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_busy_poll_start(const struct tp4_sock *s, int usecs,
+				      int budget)
+{
+	const int on = 1;
+
+	if (setsockopt(s->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on,
+		       sizeof(on)) ||
+	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs,
+		       sizeof(usecs)) ||
+	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget,
+		       sizeof(budget)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * tp4_busy_poll - run the device's queue once (zero-copy mode)
+ * @s: socket that tp4_busy_poll_start() was called for
+ *
+ * To be called when the Rx ring has nothing more. Return: 0, or -errno of the
+ * socket, such as ENETDOWN.
+ */
+static inline int tp4_busy_poll(const struct tp4_sock *s)
+{
+	if (recv(s->fd, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN &&
+	    errno != EINTR)
+		return -errno;
+	return 0;
 }
 
 /* --- free frames --------------------------------------------------------- */
