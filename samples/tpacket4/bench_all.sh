@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The benchmarks of the AF_PACKET V4 paper on a veth pair, for V2, V3 and V4:
-# rxdrop, txpush, l2fwd with 64 packets in flight (l2fwd-64) and with one
-# (l2fwd-1). The pair lives in a network namespace of our own, which goes
-# away with us. All versions take turns, so that what disturbs the machine
-# disturbs all of them.
+# The benchmarks of the AF_PACKET V4 paper on a veth pair: rxdrop, txpush, l2fwd
+# with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), by packet sockets
+# of V2, V3, V4 and V4 in zero-copy mode, and l2fwd by AF_XDP too, if DPDK's
+# testpmd is installed. The pair lives in a network namespace of our own, which
+# goes away with us. All take turns, so that what disturbs the machine disturbs
+# all of them.
 set -euo pipefail
 
 usage()
@@ -13,16 +14,24 @@ usage()
 	cat <<EOF
 usage: ${0##*/} [options]
 
-  --demo          short: rxdrop, txpush and l2fwd, 3 rounds of half a second
+  --demo          short: 3 rounds of half a second
   --icount        the cost of a packet on one CPU instead of packets a second;
                   in "qemu -icount shift=0" a nanosecond is an instruction
   --list          say what would be run, and stop
   --json FILE     write all results of tpbench there as well, a line each
-  --versions "V"  (default: "2 3 4")
-  --sizes "S"     bytes a packet (default: "64 1500")
+  --versions "V"  of 2 3 4, and
+                  zc           V4 in zero-copy mode
+                  zc-busy      the same, busy polling
+                  shared       the same, both ends of l2fwd share an area
+                  shared-busy  both
+                  xdp          AF_XDP, native, copy mode, by testpmd
+                  xdp-busy     the same, busy polling
+                  packet       V2 by testpmd
+                  (default: "$versions")
+  --sizes "S"     bytes a packet (default: "$sizes")
   --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1 (default: all)
-  --seconds S     each time (default: 2)
-  --rounds N      of everything (default: 5)
+  --seconds S     each time (default: $seconds)
+  --rounds N      of everything (default: $rounds)
   --tpbench FILE  (default: tpbench beside this script)
 EOF
 }
@@ -33,7 +42,8 @@ die()
 	exit 1
 }
 
-versions="2 3 4"
+here=$(dirname "$(readlink -f "$0")")
+versions="2 3 4 zc zc-busy shared shared-busy xdp xdp-busy"
 sizes="64 1500"
 benchmarks="rxdrop txpush l2fwd-64 l2fwd-1"
 seconds=2
@@ -41,17 +51,16 @@ rounds=5
 json=
 icount=
 list=
-tpbench=$(dirname "$(readlink -f "$0")")/tpbench
+tpbench=$here/tpbench
 args=("$@")
 
 while [ $# -gt 0 ]; do
 	case $1 in
 	--demo)
-		benchmarks="rxdrop txpush l2fwd-64"
 		seconds=0.5
 		rounds=3
 		;;
-	--icount) icount=1; rounds=1 ;;
+	--icount) icount=1; rounds=1; seconds=0.5 ;;
 	--list) list=1 ;;
 	--help|-h) usage; exit 0 ;;
 	--json|--versions|--sizes|--benchmarks|--seconds|--rounds|--tpbench)
@@ -72,11 +81,42 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-# Set cmd to the command of one run. No program is started to do so: each
-# one takes long in an emulated machine.
+# How a column is called
+declare -A name=(
+	[2]="V2" [3]="V3" [4]="V4"
+	[zc]="V4+ZC" [zc-busy]="V4+ZC busy"
+	[shared]="V4+ZC shared" [shared-busy]="shared, busy"
+	[xdp]="AF_XDP" [xdp-busy]="AF_XDP busy" [packet]="DPDK's V2"
+)
+busy_us=20	# --busy-poll: the time matters to poll() only
+link=tp4A,tp4B
+
+# Set cmd to what all runs of a version have in common. No program is started
+# to do so: each one takes long in an emulated machine.
+set_version()	# version
+{
+	cmd=("$tpbench" -q -i "$link" -v)
+	case $1 in
+	2|3|4) cmd+=("$1") ;;
+	zc) cmd+=(4 -z 1) ;;
+	zc-busy) cmd+=(4 -z 1 -B "$busy_us") ;;
+	shared) cmd+=(4 -z 1 --shared) ;;
+	shared-busy) cmd+=(4 -z 1 --shared -B "$busy_us") ;;
+	xdp|xdp-busy|packet)
+		cmd=("$here/bench_dpdk.sh" -i "$link" --port "$1") ;;
+	*) die "no version is called '$1'" ;;
+	esac
+	# One CPU cannot spin and send at the same time.
+	if [ "$icount" ] || [ "$cpus" = 1 ]; then
+		cmd+=(--lockstep)
+	fi
+}
+
+# Set cmd to the command of one run of tpbench.
 set_cmd()	# benchmark, size, version
 {
-	cmd=("$tpbench" -q -i "tp4A,tp4B" -v "$3" -s "$2")
+	set_version "$3"
+	cmd+=(-s "$2")
 	case $1 in
 	rxdrop) cmd+=(--rxdrop) ;;
 	txpush) cmd+=(--txpush) ;;
@@ -85,42 +125,73 @@ set_cmd()	# benchmark, size, version
 	l2fwd-1) cmd+=(--veth 1 --warmup 16) ;;
 	*) die "no benchmark is called '$1'" ;;
 	esac
-	if [ "$icount" ]; then
-		cmd+=(--lockstep)
-		# V3 again; half a second of waiting is enough.
-		case $1 in
-		l2fwd-1) cmd+=(--count 16384 --duration 0.5) ;;
-		*) cmd+=(--count 65536) ;;
-		esac
-	else
+	if [ -z "$icount" ]; then
 		cmd+=(--duration "$seconds")
-		# One CPU cannot spin and send at the same time.
-		if [ "$cpus" = 1 ]; then
-			cmd+=(--lockstep)
-		fi
+		return
 	fi
+	# V3 again; half a second of waiting is enough.
+	case $1 in
+	l2fwd-1) cmd+=(--count 16384 --duration 0.5) ;;
+	*) cmd+=(--count 65536) ;;
+	esac
+}
+
+# The same for bench_dpdk.sh, which runs several benchmarks at a time: testpmd
+# takes long to start.
+set_dpdk_cmd()	# benchmarks, sizes, version
+{
+	set_version "$3"
+	cmd+=(--benchmarks "$1" --sizes "$2" --seconds "$seconds")
 }
 
 cpus=$(nproc)
+dpdk_benchmarks=
+for b in $benchmarks; do
+	case $b in
+	l2fwd-*) dpdk_benchmarks+="${dpdk_benchmarks:+ }$b" ;;
+	esac
+done
+
+# A line a run: round, benchmark, size, version. "-" is all there are.
 runs=$(for ((r = 1; r <= rounds; r++)); do
 	for b in $benchmarks; do
 		for s in $sizes; do
 			for v in $versions; do
+				case $b,$v in
+				*,xdp*|*,packet) continue ;;
+				l2fwd-*) ;;
+				*,shared*|*,*-busy) continue ;;
+				esac
 				echo "$r $b $s $v"
 			done
 		done
+	done
+	for v in $versions; do
+		case $v,$dpdk_benchmarks in
+		*,) ;;
+		xdp*|packet,*) echo "$r - - $v" ;;
+		esac
 	done
 done)
 
 if [ "$list" ]; then
 	while read -r _ b s v; do
-		set_cmd "$b" "$s" "$v"
-		echo "${cmd[*]}"
+		if [ "$b" = - ]; then
+			set_dpdk_cmd "$dpdk_benchmarks" "$sizes" "$v"
+			echo "${cmd[*]@Q}"
+		else
+			set_cmd "$b" "$s" "$v"
+			echo "${cmd[*]}"
+		fi
 	done <<<"$runs"
 	exit 0
 fi
 
 [ -x "$tpbench" ] || die "no $tpbench: run make in samples/tpacket4"
+if ! command -v dpdk-testpmd >/dev/null; then
+	echo "no dpdk-testpmd (package dpdk-dev): nothing to compare with" >&2
+	runs=$(grep -v ' - - ' <<<"$runs")
+fi
 
 # Once more, in a network namespace of our own.
 if [ -z "${BENCH_ALL_NETNS-}" ]; then
@@ -156,62 +227,143 @@ if [ "$json" ]; then
 fi
 total=$(wc -l <<<"$runs")
 n=0
+
+result()	# round, benchmark, size, version, number
+{
+	printf '[%*d/%d] %-14s %-8s %4d bytes: %10s %s\n' \
+		${#total} "$n" "$total" "${name[$4]}" "$2" "$3" "$5" "$unit" >&2
+	echo "$2 $3 $4 $1 $5" >>"$results"
+}
+
+# kpps PPS
+kpps()
+{
+	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
+}
+
 while read -r r b s v; do
 	n=$((n + 1))
-	set_cmd "$b" "$s" "$v"
-	if ! out=$("${cmd[@]}" </dev/null); then
-		die "V$v $b at $s bytes failed: ${cmd[*]}"
+	if [ "$b" = - ]; then
+		set_dpdk_cmd "$dpdk_benchmarks" "$sizes" "$v"
+		out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]@Q}"
+		while read -r b s x; do
+			if [ "$icount" ]; then
+				x=$((1000000000 / x))
+			else
+				x=$(kpps "$x")
+			fi
+			result "$r" "$b" "$s" "$v" "$x"
+		done <<<"$out"
+		continue
 	fi
+	set_cmd "$b" "$s" "$v"
+	out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]}"
 	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "not a result: $out"
 	x=${BASH_REMATCH[1]}
 	if [ -z "$icount" ]; then
-		x=$(printf '%d.%03d' $((x / 1000)) $((x % 1000)))
+		x=$(kpps "$x")
 	fi
-	printf '[%*d/%d] V%d %-8s %4d bytes: %10s %s\n' \
-		${#total} "$n" "$total" "$v" "$b" "$s" "$x" "$unit" >&2
-	echo "$b $s $v $r $x" >>"$results"
+	result "$r" "$b" "$s" "$v" "$x"
 	if [ "$json" ]; then
 		echo "${out%\}}, \"round\": $r}" >&3
 	fi
 done <<<"$runs"
 
-# Of all rounds, the median. The speed is compared to that of V3 in the same
-# round, which ran seconds before or after: 1.05 is 5 % faster than V3.
-echo
-echo "AF_PACKET on veth, $unit; (times the speed of V3)"
-echo
-awk -v versions="$versions" -v sizes="$sizes" -v benchmarks="$benchmarks" \
-	-v inverse="${icount:-0}" '
-function median(list, n,	i, j, t) {
-	for (i = 2; i <= n; i++)
-		for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
-			t = list[j]; list[j] = list[j - 1]; list[j - 1] = t
-		}
-	return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2
-}
+# Of all rounds, the median. Speeds are compared in the same round, that is,
+# with what ran seconds before or after: 1.05 is 5 % faster.
+table()		# version to compare with, versions, benchmarks
 {
-	val[$1, $2, $3, $4] = $5
-	if ($4 > rounds)
-		rounds = $4
-}
-END {
-	nv = split(versions, V); ns = split(sizes, S); nb = split(benchmarks, B)
-	printf "%-10s %6s", "", "bytes"
-	for (v = 1; v <= nv; v++)
-		printf "  %17s", "V" V[v]
-	printf "\n"
-	for (b = 1; b <= nb; b++) for (s = 1; s <= ns; s++) {
-		printf "%-10s %6d", B[b], S[s]
-		for (v = 1; v <= nv; v++) {
-			for (r = 1; r <= rounds; r++) {
-				x[r] = val[B[b], S[s], V[v], r]
-				base = val[B[b], S[s], 3, r]
-				if (base && x[r])
-					q[r] = inverse ? base / x[r] : x[r] / base
+	awk -v base="$1" -v versions="$2" -v benchmarks="$3" -v sizes="$sizes" \
+		-v inverse="${icount:-0}" -v names="$(for v in $2; do
+			echo "${name[$v]}"
+		done)" '
+	function median(list, n,	i, j, t) {
+		for (i = 2; i <= n; i++)
+			for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
+				t = list[j]
+				list[j] = list[j - 1]
+				list[j - 1] = t
 			}
-			ratio = base ? sprintf("%6.2f", median(q, rounds)) : "     -"
-			printf "  %9.1f (%s)", median(x, rounds), ratio
-		}
-		printf "\n"
+		return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2
 	}
-}' "$results"
+	# How much faster a is than b
+	function ratio(bench, size, a, b,	r, n, x, y, q) {
+		for (r = 1; r <= rounds; r++) {
+			x = val[bench, size, a, r]
+			y = val[bench, size, b, r]
+			if (x && y)
+				q[++n] = inverse ? y / x : x / y
+		}
+		return n ? sprintf("%.2f", median(q, n)) : "-"
+	}
+	function cell(bench, size, v,	r, n, x) {
+		for (r = 1; r <= rounds; r++)
+			if (val[bench, size, v, r])
+				x[++n] = val[bench, size, v, r]
+		if (!n)
+			return "-       "
+		return sprintf("%.1f (%4s)", median(x, n),
+			       ratio(bench, size, v, base))
+	}
+	{
+		val[$1, $2, $3, $4] = $5
+		if ($4 > rounds)
+			rounds = $4
+	}
+	END {
+		nv = split(versions, V)
+		split(names, N, "\n")
+		peer = versions ~ /zc.*xdp/
+		ns = split(sizes, S)
+		nb = split(benchmarks, B)
+		printf "%-8s %5s", "", "bytes"
+		for (v = 1; v <= nv; v++)
+			printf "  %15s", N[v]
+		if (peer)
+			printf "  %15s", "ZC / XDP, busy"
+		printf "\n"
+		for (b = 1; b <= nb; b++) for (s = 1; s <= ns; s++) {
+			printf "%-8s %5d", B[b], S[s]
+			for (v = 1; v <= nv; v++)
+				printf "  %15s", cell(B[b], S[s], V[v])
+			if (peer)
+				printf "  %8s, %5s",
+				       ratio(B[b], S[s], "zc", "xdp"),
+				       ratio(B[b], S[s], "zc-busy", "xdp-busy")
+			printf "\n"
+		}
+	}' "$results"
+}
+
+# those of a list that are measured
+measured()
+{
+	local v
+
+	for v in $1; do
+		[[ " $versions " != *" $v "* ]] || echo "$v"
+	done | xargs
+}
+
+echo
+echo "On veth, $unit; (times the speed of V3)"
+echo
+table 3 "$(measured "2 3 4 zc shared")" "$benchmarks"
+if [ "$dpdk_benchmarks" ]; then
+	echo
+	echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
+	echo
+	table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy packet")" \
+		"$dpdk_benchmarks"
+fi
+echo
+for v in $versions; do
+	grep -q " $v " "$results" || continue
+	set_version "$v"
+	printf '%-14s %s\n' "${name[$v]}" "${cmd[*]##*/}"
+done
+cat <<EOF
+tpbench: -s BYTES, and --rxdrop, --txpush, --veth 64 (l2fwd-64) or --veth 1
+(l2fwd-1). bench_dpdk.sh: --sizes BYTES and --benchmarks l2fwd-64 or l2fwd-1;
+with --list it shows how it calls testpmd.
+EOF

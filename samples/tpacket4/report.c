@@ -67,8 +67,9 @@ bool report_tick(const struct config *cfg, const struct counters *n)
 	__atomic_store_n(&due, false, __ATOMIC_RELAXED);
 	if (span >= 0.95) {
 		if (!cfg->quiet)
-			fprintf(stderr, "  V%d %12.0f packets/s %9.1f Mbit/s\n",
-				cfg->version, packets / span,
+			fprintf(stderr, "  V%d%s %12.0f packets/s %9.1f Mbit/s\n",
+				cfg->version, cfg->zerocopy ? "+ZC" : "",
+				packets / span,
 				packets / span * cfg->size * 8 / 1e6);
 		silent = packets ? 0 : silent + 1;
 		if (silent == SILENCE)
@@ -106,12 +107,14 @@ void report_json(const struct config *cfg, const struct result *res)
 	text("benchmark", modes[cfg->mode]);
 	number("version", cfg->version);
 	number("zerocopy", cfg->zerocopy);
+	number("shared", cfg->shared);
 	text("interface", cfg->ifname[0]);
 	number("in_flight", cfg->in_flight);
 	number("size", cfg->size);
 	number("batch", cfg->batch);
 	number("ring", cfg->ring);
 	text("wait", cfg->poll ? "poll" : "spin");
+	number("busy_poll", cfg->busy_poll);
 	number("lockstep", cfg->lockstep);
 	real("seconds", res->seconds);
 	number("packets", res->n.packets);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * TPACKET_V4: two rings of descriptors and one area of frames. To forward a
- * packet is to move its descriptor from one ring to the other.
+ * packet is to move its descriptor from one ring to the other. Zero-copy mode
+ * is the same rings, and more room before the data.
  */
 #include <stdlib.h>
 
@@ -13,8 +14,13 @@ struct v4 {
 	struct tp4_pool pool;		/* frames for packets of our own */
 	__u64 *frames;			/* the pool's memory */
 	struct tpacket4_desc *batch;	/* for tx_fill() */
+	__u16 offset;			/* of packets of our own */
 	bool cont;			/* Rx is in the middle of a packet */
 };
+
+/* --shared: one area for both ends, registered with a socket of its own. */
+static struct tp4_area shared_area;
+static int shared_fd = -1;
 
 static void check(int e, const char *what)
 {
@@ -22,9 +28,21 @@ static void check(int e, const char *what)
 		errx(1, "V4: %s: %s", what, strerror(-e));
 }
 
+void v4_share_area(const struct config *cfg)
+{
+	/* two ends, two rings each */
+	check(tp4_area_create(&shared_area, 4 * cfg->ring, FRAME_SIZE),
+	      "packet memory");
+	shared_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (shared_fd < 0)
+		err(1, "socket");
+	check(tp4_area_register(&shared_area, shared_fd, 0),
+	      "PACKET_MEMREG (has this kernel CONFIG_PACKET_V4?)");
+}
+
 static void v4_open(struct port *p)
 {
-	unsigned int nr = p->cfg->ring * (p->rx + p->tx);
+	unsigned int nr = p->cfg->ring * (p->rx + p->tx), first = 0;
 	struct v4 *v = calloc(1, sizeof(*v));
 	__u8 packet[FRAME_SIZE];
 	unsigned int i;
@@ -38,18 +56,28 @@ static void v4_open(struct port *p)
 		err(1, "V4");
 
 	v->sock.fd = p->fd;
-	check(tp4_area_create(&v->area, nr, FRAME_SIZE), "packet memory");
-	check(tp4_open(&v->sock, &v->area, 0, -1, p->rx ? p->cfg->ring : 0,
+	if (p->cfg->shared) {
+		v->area = shared_area;
+		first = p->end * nr;
+	} else {
+		check(tp4_area_create(&v->area, nr, FRAME_SIZE),
+		      "packet memory");
+	}
+	check(tp4_open(&v->sock, p->cfg->shared ? NULL : &v->area, 0,
+		       shared_fd, p->rx ? p->cfg->ring : 0,
 		       p->tx ? p->cfg->ring : 0),
 	      "set-up (has this kernel CONFIG_PACKET_V4?)");
-	if (p->cfg->zerocopy)
+	if (p->cfg->zerocopy) {
 		check(tp4_zerocopy(&v->sock, p->cfg->zerocopy),
 		      "PACKET_ZEROCOPY");
+		v->offset = TP4_ZC_HEADROOM;
+	}
 
 	packet_make(packet, p->cfg->size, 0);
-	for (i = 0; p->tx && i < nr; i++)
-		memcpy(tp4_frame(&v->area, i), packet, p->cfg->size);
-	tp4_pool_init(&v->pool, v->frames, 0, nr);
+	for (i = first; p->tx && i < first + nr; i++)
+		memcpy(tp4_frame(&v->area, i) + v->offset, packet,
+		       p->cfg->size);
+	tp4_pool_init(&v->pool, v->frames, first, nr);
 	if (p->rx) {
 		v->pool.nr -= tp4_ring_post(&v->sock.rx,
 					    v->frames + nr - p->cfg->ring,
@@ -63,7 +91,8 @@ static void v4_close(struct port *p)
 
 	/* run.c owns the socket and closes it */
 	munmap(v->sock.map, v->sock.map_len);
-	tp4_area_destroy(&v->area);
+	if (!p->cfg->shared)
+		tp4_area_destroy(&v->area);
 	free(v->batch);
 	free(v->frames);
 	free(v);
@@ -123,8 +152,9 @@ static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 
 		d->idx = v->pool.frames[--v->pool.nr];
 		d->len = p->cfg->size;
+		d->offset = v->offset;
 		if (p->cfg->verify)
-			packet_make(tp4_frame(&v->area, d->idx), p->cfg->size,
+			packet_make(tp4_data(&v->area, d), p->cfg->size,
 				    p->tx_seq++);
 	}
 	return tp4_ring_send(&v->sock.tx, v->batch, max);
@@ -161,6 +191,13 @@ static bool v4_tx_busy(struct port *p)
 	return tp4_ring_pending(&v->sock.tx);
 }
 
+static bool v4_need_kick(struct port *p)
+{
+	struct v4 *v = p->ring;
+
+	return tp4_need_kick(&v->sock);
+}
+
 static unsigned int v4_forward(struct port *p, unsigned int max)
 {
 	struct v4 *v = p->ring;
@@ -182,5 +219,6 @@ const struct ring_ops ring_v4 = {
 	.tx_fill = v4_tx_fill,
 	.tx_reap = v4_tx_reap,
 	.tx_busy = v4_tx_busy,
+	.need_kick = v4_need_kick,
 	.forward = v4_forward,
 };

@@ -63,9 +63,9 @@ static void pin(int cpu)
 
 /* --- ports --------------------------------------------------------------- */
 
-static void port_open(struct port *p, const struct config *cfg,
-		      const char *ifname)
+static void port_open(struct port *p, const struct config *cfg, int end)
 {
+	const char *ifname = cfg->ifname[end];
 	static const struct ring_ops *const versions[] = {
 		&ring_v2, &ring_v3, &ring_v4
 	};
@@ -75,8 +75,10 @@ static void port_open(struct port *p, const struct config *cfg,
 	memset(p, 0, sizeof(*p));
 	p->cfg = cfg;
 	p->ops = versions[cfg->version - 2];
-	p->rx = cfg->mode != MODE_TXPUSH;
-	p->tx = cfg->mode != MODE_RXDROP;
+	p->end = end;
+	/* A queue pair, and so zero-copy mode, is always both. */
+	p->rx = cfg->mode != MODE_TXPUSH || cfg->zerocopy;
+	p->tx = cfg->mode != MODE_RXDROP || cfg->zerocopy;
 	p->ifindex = if_nametoindex(ifname);
 	if (!p->ifindex)
 		err(1, "%s", ifname);
@@ -96,14 +98,14 @@ static void port_open(struct port *p, const struct config *cfg,
 	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);
 	if (e)
 		errx(1, "PACKET_IGNORE_OUTGOING: %s", strerror(-e));
-	if (cfg->busy_poll && setsockopt(p->fd, SOL_SOCKET, SO_BUSY_POLL,
-					 &cfg->busy_poll,
-					 sizeof(cfg->busy_poll)))
-		err(1, "SO_BUSY_POLL");
+	s.fd = p->fd;
+	e = cfg->busy_poll ? tp4_busy_poll_start(&s, cfg->busy_poll,
+						 cfg->batch) : 0;
+	if (e)
+		errx(1, "SO_BUSY_POLL: %s", strerror(-e));
 
 	p->ops->open(p);
 
-	s.fd = p->fd;
 	e = cfg->promisc ? tp4_promisc(&s, p->ifindex) : 0;
 	if (e)
 		errx(1, "%s: promiscuous mode: %s", ifname, strerror(-e));
@@ -119,6 +121,9 @@ static void port_open(struct port *p, const struct config *cfg,
 		e = bind(p->fd, (struct sockaddr *)&ll, sizeof(ll)) ?
 		    -errno : 0;
 	}
+	if (e && cfg->zerocopy)
+		errx(1, "%s: zero-copy on queue pair %d: %s", ifname,
+		     cfg->zerocopy - 1, strerror(-e));
 	if (e)
 		errx(1, "%s: bind: %s", ifname, strerror(-e));
 }
@@ -144,6 +149,8 @@ static __u64 port_drops(struct port *p)
 
 static void kick(struct port *p)
 {
+	if (p->ops->need_kick && !p->ops->need_kick(p))
+		return;
 	p->n.kicks++;
 	if (sendto(p->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0)
 		return;
@@ -184,7 +191,7 @@ static unsigned int step_l2fwd(struct port *p)
 	return n;
 }
 
-static unsigned int step(struct port *p)
+static unsigned int step_once(struct port *p)
 {
 	switch (p->cfg->mode) {
 	case MODE_RXDROP:
@@ -194,6 +201,21 @@ static unsigned int step(struct port *p)
 	default:
 		return step_l2fwd(p);
 	}
+}
+
+static unsigned int step(struct port *p)
+{
+	struct tp4_sock s = { .fd = p->fd };
+	unsigned int n = step_once(p);
+	int e;
+
+	/* In copy mode nobody but the driver has a queue to run. */
+	if (n || !p->cfg->busy_poll || !p->cfg->zerocopy)
+		return n;
+	e = tp4_busy_poll(&s);
+	if (e)
+		errx(1, "%s: %s", p->cfg->ifname[p->end], strerror(-e));
+	return step_once(p);
 }
 
 /* Nothing to do: the same wait for every version. */
@@ -338,9 +360,9 @@ static void run_lockstep(const struct config *cfg, struct result *res)
 		l.gen = generator_open(cfg);
 		res->alone_seconds = generator_alone(l.gen);
 	}
-	port_open(&p, cfg, cfg->ifname[0]);
+	port_open(&p, cfg, 0);
 	if (cfg->in_flight) {
-		port_open(&other, cfg, cfg->ifname[1]);
+		port_open(&other, cfg, 1);
 		l.other = &other;
 		serve(&p);
 	}
@@ -356,7 +378,7 @@ static void child_pingpong(const struct config *cfg)
 {
 	struct port p;
 
-	port_open(&p, cfg, cfg->ifname[1]);
+	port_open(&p, cfg, 1);
 	set_flag(&shared->ready);
 	while (!stopped())
 		step_or_idle(&p);
@@ -433,6 +455,8 @@ void run(const struct config *cfg, struct result *res)
 	signal(SIGINT, on_stop);
 	signal(SIGTERM, on_stop);
 	memset(res, 0, sizeof(*res));
+	if (cfg->shared)
+		v4_share_area(cfg);
 
 	if (cfg->lockstep) {
 		run_lockstep(cfg, res);
@@ -444,7 +468,7 @@ void run(const struct config *cfg, struct result *res)
 	if (cfg->ifname[1])
 		child = start_child(cfg);
 	pin(cfg->cpu[0]);
-	port_open(&p, cfg, cfg->ifname[0]);
+	port_open(&p, cfg, 0);
 	if (child) {
 		wait_flag(&shared->ready);
 		set_flag(&shared->go);

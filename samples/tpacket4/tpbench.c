@@ -22,7 +22,9 @@ static const char usage[] =
 "                       the interface, and the other end of its veth pair;\n"
 "                       with -r and -l a generator runs on PEER, if given\n"
 "  -v, --version N      2, 3 or 4 (default 4)\n"
-"  -z, --zerocopy N     V4: zero-copy on queue pair N - 1\n"
+"  -z, --zerocopy N     V4: zero-copy on queue pair N - 1, at both ends of -e\n"
+"      --shared         V4: one packet buffer for both ends of -e; with -z,\n"
+"                       packets change hands and are not copied\n"
 "  -c, --cpu A[,B]      CPUs of the two processes (default: the first two)\n"
 "      --lockstep       all in one process, in turns: the cost of a packet\n"
 "                       on one CPU; wants PEER\n"
@@ -33,7 +35,8 @@ static const char usage[] =
 "  -R, --ring N         packets a ring holds, a power of two (default 4096)\n"
 "      --block N        V3: bytes a block (default: what measured best)\n"
 "      --poll           sleep in poll() instead of spinning\n"
-"      --busy-poll US   SO_BUSY_POLL\n"
+"  -B, --busy-poll US   SO_PREFER_BUSY_POLL, and SO_BUSY_POLL for so long;\n"
+"                       with -z, the processes run the queues themselves\n"
 "      --qdisc          send through the qdisc (default: bypass it)\n"
 "      --promisc        promiscuous mode\n"
 "      --verify         number and check all packets\n"
@@ -49,10 +52,10 @@ static const char usage[] =
 "the end. SIGINT ends a run early, and properly.\n";
 
 enum {
-	OPT_LOCKSTEP = 256,
+	OPT_SHARED = 256,
+	OPT_LOCKSTEP,
 	OPT_BLOCK,
 	OPT_POLL,
-	OPT_BUSY_POLL,
 	OPT_QDISC,
 	OPT_PROMISC,
 	OPT_VERIFY,
@@ -67,6 +70,7 @@ static const struct option options[] = {
 	{ "interface", required_argument, NULL, 'i' },
 	{ "version", required_argument, NULL, 'v' },
 	{ "zerocopy", required_argument, NULL, 'z' },
+	{ "shared", no_argument, NULL, OPT_SHARED },
 	{ "cpu", required_argument, NULL, 'c' },
 	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
 	{ "size", required_argument, NULL, 's' },
@@ -74,7 +78,7 @@ static const struct option options[] = {
 	{ "ring", required_argument, NULL, 'R' },
 	{ "block", required_argument, NULL, OPT_BLOCK },
 	{ "poll", no_argument, NULL, OPT_POLL },
-	{ "busy-poll", required_argument, NULL, OPT_BUSY_POLL },
+	{ "busy-poll", required_argument, NULL, 'B' },
 	{ "qdisc", no_argument, NULL, OPT_QDISC },
 	{ "promisc", no_argument, NULL, OPT_PROMISC },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
@@ -148,7 +152,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 	char *second;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "rtle:i:v:z:c:s:b:R:d:n:w:qh",
+	while ((c = getopt_long(argc, argv, "rtle:i:v:z:c:s:b:R:B:d:n:w:qh",
 				options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
@@ -173,6 +177,9 @@ static void parse(struct config *cfg, int argc, char **argv)
 			break;
 		case 'z':
 			cfg->zerocopy = parse_int("zerocopy", optarg, 1, 1 << 16);
+			break;
+		case OPT_SHARED:
+			cfg->shared = true;
 			break;
 		case 'c':
 			second = split(optarg);
@@ -204,7 +211,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 		case OPT_POLL:
 			cfg->poll = true;
 			break;
-		case OPT_BUSY_POLL:
+		case 'B':
 			cfg->busy_poll = parse_int("busy-poll", optarg, 1,
 						   1000000);
 			break;
@@ -246,13 +253,24 @@ static void parse(struct config *cfg, int argc, char **argv)
 		errx(2, "which interface? See --help");
 	if (cfg->mode == MODE_NONE)
 		errx(2, "which benchmark: -r, -t, -l or -e? See --help");
-	if (cfg->zerocopy && cfg->version != 4)
-		errx(2, "zero-copy is of V4 only");
+	if ((cfg->zerocopy || cfg->shared) && cfg->version != 4)
+		errx(2, "zero-copy and shared packet buffers are of V4 only");
+	if (cfg->shared && !cfg->in_flight)
+		errx(2, "--shared is for -e");
+	if (cfg->zerocopy && cfg->size > FRAME_SIZE - TP4_ZC_HEADROOM)
+		errx(2, "zero-copy: %d bytes a packet at most",
+		     FRAME_SIZE - TP4_ZC_HEADROOM);
 	if ((cfg->in_flight || cfg->lockstep) && cfg->mode != MODE_TXPUSH &&
 	    !cfg->ifname[1])
 		errx(2, "both ends, please: -i IF,PEER");
 	if (cfg->in_flight > cfg->ring)
 		errx(2, "more packets in flight than a ring holds");
+	/*
+	 * Nothing holds a zero-copy sender back: all that is in flight can
+	 * arrive while as many frames still wait to be taken off the Tx ring.
+	 */
+	if (cfg->zerocopy && cfg->in_flight > cfg->ring / 2)
+		errx(2, "zero-copy: half a ring in flight, at most");
 	if (cfg->mode == MODE_TXPUSH) {
 		/* Nothing but the sender runs: it is in lockstep as it is. */
 		cfg->lockstep = false;

@@ -5,6 +5,7 @@
  * tpbench.c	options
  * run.c	what is measured: loops and processes
  * ring_v?.c	one ring version each, behind struct ring_ops
+ * ring_tx.h	what V2 and V3 have in common
  * packet.c	packets: making, checking, and the generator
  * report.c	rates while it runs, JSON at the end
  */
@@ -39,7 +40,8 @@ struct config {
 	unsigned int ring;	/* packets of FRAME_SIZE bytes */
 	unsigned int block;	/* V3: bytes a block */
 	unsigned int busy_poll;	/* microseconds */
-	int zerocopy;		/* V4: queue pair + 1 */
+	int zerocopy;		/* V4: queue pair + 1, or 0 */
+	bool shared;		/* V4: one area for both ends */
 	double duration;	/* seconds; 0: no limit */
 	__u64 count;		/* packets; 0: no limit */
 	__u64 warmup;	/* packets before the clock starts */
@@ -79,6 +81,7 @@ struct port {
 	void *ring;		/* of the ring version */
 	int fd;
 	int ifindex;
+	int end;		/* which of ifname[] and cpu[] */
 	bool rx, tx;
 	__u64 tx_seq;	/* number of the next packet to be made */
 	struct counters n;
@@ -87,8 +90,8 @@ struct port {
 };
 
 /*
- * A ring version. All return numbers of packets. No call blocks or enters
- * the kernel but open(), close() and stats().
+ * A ring version. Numbers returned are of packets. No call blocks or enters
+ * the kernel but open() and close().
  */
 struct ring_ops {
 	int version;
@@ -103,11 +106,16 @@ struct ring_ops {
 	unsigned int (*tx_reap)(struct port *p);
 	/* is anything on the Tx ring? */
 	bool (*tx_busy)(struct port *p);
+	/* must sendto() be called for it? NULL: always */
+	bool (*need_kick)(struct port *p);
 	/* up to max packets from Rx to Tx, MAC addresses swapped */
 	unsigned int (*forward)(struct port *p, unsigned int max);
 };
 
 extern const struct ring_ops ring_v2, ring_v3, ring_v4;
+
+/* V4: make the area of --shared; to be called before fork() */
+void v4_share_area(const struct config *cfg);
 
 /* Shared by the processes of a run. */
 struct shared {
