@@ -3,8 +3,8 @@
  * Tx as TPACKET_V2 and V3 have it: a ring of frames, each of them a header,
  * whose status says whose the frame is, and a packet. Packets are copied into
  * it. The versions differ in the header alone, so this is compiled for each:
- * before it is included, tx_hdr is made the type of the header, and TX_OFFSET
- * where the kernel expects the packet.
+ * before it is included, tx_hdr is defined as the name of the header's struct,
+ * and TX_OFFSET as the place where the kernel expects the packet.
  *
  * struct tx_ring is the first member of what p->ring points to.
  */
@@ -22,17 +22,17 @@ struct tx_ring {
 	unsigned int done;	/* frame to be completed next */
 };
 
-static inline __u32 status(const tx_hdr *h)
+static inline __u32 status(const struct tx_hdr *h)
 {
 	return __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
 }
 
-static inline void set_status(tx_hdr *h, __u32 s)
+static inline void set_status(struct tx_hdr *h, __u32 s)
 {
 	__atomic_store_n(&h->tp_status, s, __ATOMIC_RELEASE);
 }
 
-static inline tx_hdr *tx_frame(const struct tx_ring *t, unsigned int i)
+static inline struct tx_hdr *tx_frame(const struct tx_ring *t, unsigned int i)
 {
 	return (void *)(t->frames + (size_t)(i & t->mask) * FRAME_SIZE);
 }
@@ -64,7 +64,7 @@ static unsigned int tx_fill(struct port *p, unsigned int max)
 	if (max > room)
 		max = room;
 	for (n = 0; n < max; n++) {
-		tx_hdr *h = tx_frame(t, t->next++);
+		struct tx_hdr *h = tx_frame(t, t->next++);
 
 		if (p->cfg->verify)
 			packet_make((__u8 *)h + TX_OFFSET, p->cfg->size,
@@ -79,7 +79,7 @@ static unsigned int tx_fill(struct port *p, unsigned int max)
 static inline void tx_forward(struct tx_ring *t, const __u8 *data,
 			      unsigned int len)
 {
-	tx_hdr *h = tx_frame(t, t->next++);
+	struct tx_hdr *h = tx_frame(t, t->next++);
 
 	copy_swapped((__u8 *)h + TX_OFFSET, data, len);
 	h->tp_len = len;

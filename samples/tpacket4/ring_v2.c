@@ -8,7 +8,7 @@
 
 #include <linux/if_packet.h>
 
-typedef struct tpacket2_hdr tx_hdr;
+#define tx_hdr		tpacket2_hdr
 #define TX_OFFSET	(TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 #include "ring_tx.h"
 

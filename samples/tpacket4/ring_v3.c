@@ -13,7 +13,7 @@
 
 #include <linux/if_packet.h>
 
-typedef struct tpacket3_hdr tx_hdr;
+#define tx_hdr		tpacket3_hdr
 #define TX_OFFSET	(TPACKET3_HDRLEN - sizeof(struct sockaddr_ll))
 #include "ring_tx.h"
 
