@@ -300,18 +300,21 @@ table()		# version to compare with, versions, benchmarks
 		}
 		return n ? sprintf("%.2f", median(q, n)) : "-"
 	}
-	function cell(bench, size, v,	r, n, x, timer) {
+	function cell(bench, size, v,	r, n, x, q) {
 		for (r = 1; r <= rounds; r++)
 			if (val[bench, size, v, r])
 				x[++n] = val[bench, size, v, r]
 		if (!n)
 			return "-       "
 		# V3 may read a packet when its timer has closed the block.
-		timer = inverse && bench == "l2fwd-1"
-		if (timer && v == 3)
-			return "by its timer "
-		return sprintf("%.1f (%4s)", median(x, n), timer && base == 3 ?
-			       "-" : ratio(bench, size, v, base))
+		q = ratio(bench, size, v, base)
+		if (inverse && bench == "l2fwd-1") {
+			if (v == 3)
+				return "by its timer "
+			if (base == 3)
+				q = "-"
+		}
+		return sprintf("%.1f (%4s)", median(x, n), q)
 	}
 	{
 		val[$1, $2, $3, $4] = $5
