@@ -30,6 +30,21 @@ static uint64_t hash_inset(XL710State *s, unsigned pctype)
            (uint64_t)xl710_reg(s, GLQF_HASH_INSET(1, pctype)) << 32;
 }
 
+#if QEMU_VERSION_MAJOR >= 10
+static void get_protocols(struct NetRxPkt *parser, bool *ip4, bool *ip6,
+                          bool *udp, bool *tcp)
+{
+    EthL4HdrProto l4;
+
+    net_rx_pkt_get_protocols(parser, ip4, ip6, &l4);
+    *udp = l4 == ETH_L4_HDR_PROTO_UDP;
+    *tcp = l4 == ETH_L4_HDR_PROTO_TCP;
+}
+#else
+#define get_protocols           net_rx_pkt_get_protocols
+#define net_rx_pkt_init(pkt)    net_rx_pkt_init(pkt, false)
+#endif
+
 void xl710_parse(XL710State *s, XL710Pkt *p, const uint8_t *data, uint32_t len)
 {
     bool ip4, ip6, udp, tcp, ok = true;
@@ -44,9 +59,12 @@ void xl710_parse(XL710State *s, XL710Pkt *p, const uint8_t *data, uint32_t len)
         p->tci = lduw_be_p(data + 14);
     }
     net_rx_pkt_attach_data(s->parser, data, len, false);
-    net_rx_pkt_get_protocols(s->parser, &ip4, &ip6, &udp, &tcp);
-    p->l3 = net_rx_pkt_get_l3_hdr_offset(s->parser);
-    if (!(ip4 && len >= p->l3 + 20) && !(ip6 && len >= p->l3 + 40)) {
+    get_protocols(s->parser, &ip4, &ip6, &udp, &tcp);
+    if (!ip4 && !ip6) {
+        return;
+    }
+    p->l3 = eth_get_l2_hdr_length(data);
+    if (len < p->l3 + (ip4 ? 20 : 40)) {
         return;
     }
     p->l4 = net_rx_pkt_get_l4_hdr_offset(s->parser);
@@ -346,7 +364,7 @@ void xl710_steer_reset(XL710State *s)
 
 void xl710_steer_init(XL710State *s)
 {
-    net_rx_pkt_init(&s->parser, false);
+    net_rx_pkt_init(&s->parser);
     s->fd = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                   (GDestroyNotify)g_bytes_unref, g_free);
 }

@@ -513,7 +513,7 @@ static void xl710_instance_init(Object *obj)
                                    OBJ_PROP_FLAG_READ);
 }
 
-static Property xl710_properties[] = {
+static const Property xl710_properties[] = {
     DEFINE_NIC_PROPERTIES(XL710State, conf),
     DEFINE_PROP_LINK("peer", XL710State, wire, TYPE_XL710, XL710State *),
     DEFINE_PROP_UINT32("queues", XL710State, num_queues, 128),
@@ -523,7 +523,7 @@ static Property xl710_properties[] = {
     DEFINE_PROP_UINT32("gen-size", XL710State, gen_size, 64),
     DEFINE_PROP_UINT32("gen-flows", XL710State, gen_flows, 1),
     DEFINE_PROP_UINT64("gen-count", XL710State, gen_count, 0),
-    DEFINE_PROP_END_OF_LIST(),
+    XL710_PROPERTIES_END
 };
 
 static const VMStateDescription xl710_vmstate = {
@@ -546,7 +546,7 @@ static void xl710_class_init(ObjectClass *klass, void *data)
     k->revision = 2;
     k->class_id = PCI_CLASS_NETWORK_ETHERNET;
     dc->desc = "Intel XL710 40 GbE controller (PF only)";
-    dc->reset = xl710_qdev_reset;
+    device_class_set_legacy_reset(dc, xl710_qdev_reset);
     dc->vmsd = &xl710_vmstate;
     device_class_set_props(dc, xl710_properties);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);

@@ -20,7 +20,7 @@
 #ifndef XL710_H
 #define XL710_H
 
-#include "hw/pci/pci.h"
+#include "compat.h"
 #include "net/net.h"
 #include "qemu/timer.h"
 #include "qom/object.h"

@@ -329,6 +329,32 @@ class Traffic(Base):
         self.assertEqual(tx.head(), 1)
 
 
+class Netdev(Base):
+    """Ports on QEMU's own netdevs, in place of a wire."""
+
+    args = (
+        "-netdev",
+        "hubport,id=h0,hubid=0",
+        "-netdev",
+        "hubport,id=h1,hubid=0",
+        "-device",
+        "xl710,netdev=h0,addr=4,mac=52:54:00:00:00:01",
+        "-device",
+        "xl710,netdev=h1,addr=5,mac=52:54:00:00:00:02",
+    )
+
+    def test_through_a_hub(self) -> None:
+        self.ready(self.a)
+        self.ready(self.b)
+        tx, rx = self.a.tx_queue(0), self.b.rx_queue(0)
+        for size in (60, 1500, 9000):
+            pkt = eth(random.randbytes(size), etype=0x88B5)
+            tx.send(pkt)
+            got = rx.get()
+            assert got
+            self.assertEqual(got[0], pkt)
+
+
 class Generator(Base):
     args = (
         "-device",
