@@ -43,10 +43,11 @@ struct tp4_tx;
  *
  * Up to and with @room nothing changes while the ring is in use. Readers of
  * the ring take turns: @in belongs to sk_receive_queue.lock on Rx, to
- * pg_vec_lock on Tx, so does @in_chain; in zero-copy mode they belong to the
- * driver. @zerocopy changes under pg_vec_lock, without a reader. On Rx @out moves under the same lock as @in, on Tx it is
- * claimed by whoever returns a descriptor, in any context. A slot of @held is
- * the taker's from @in on, and the returner's once that slot of @out is his.
+ * pg_vec_lock on Tx, and so does @in_chain; in zero-copy mode they belong to
+ * the driver. @zerocopy changes under pg_vec_lock, without a reader. On Rx @out
+ * moves under the same lock as @in, on Tx it is claimed by whoever returns a
+ * descriptor, in any context. A slot of @held is the taker's from @in on, and
+ * the returner's once that slot of @out is his.
  *
  * Slots come back in the order of the ring whatever the order of the frames:
  * the oldest slot that is out names the frame that is ready.

@@ -28,9 +28,10 @@ static inline void tp4_status_need_wakeup(const struct packet_sock *po,
 		return;
 	if (READ_ONCE(status->tx_need_wakeup) != need)
 		WRITE_ONCE(status->tx_need_wakeup, need);
-	/* Pairs with the program's barrier between posting and reading. */
-	if (need)
+	if (need) {
+		/* Pairs with the program's between posting and reading. */
 		smp_mb();
+	}
 }
 
 int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,

@@ -84,6 +84,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	int grown = buff->data_hard_start + XDP_PACKET_HEADROOM - buff->data;
 	struct tp4_packet_array *a = p->pkt_arr;
 	u32 pos = 0, len = xdp_get_buff_len(buff);
+	u32 meta = buff->data - buff->data_meta;
 
 	for (p->curr = p->start; pos != len; p->curr++) {
 		u32 offset = a->offset, room = a->room, part;
@@ -98,6 +99,8 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 		}
 		part = min(len - pos, room);
 		tp4f_set_frame(p, part, offset, pos + part == len);
+		if (p->curr == p->start)
+			memcpy(tp4f_get_data(p) - meta, buff->data_meta, meta);
 		__bpf_xdp_load_bytes(buff, pos, tp4f_get_data(p), part);
 		pos += part;
 	}
