@@ -105,19 +105,22 @@ static void v4_close(struct port *p)
 static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 				bool swap)
 {
+	/* Copies, which no store to a packet makes the compiler load again */
+	const struct tp4_ring rx = v->sock.rx;
+	const struct tp4_area area = v->area;
 	const bool verify = p->cfg->verify;
 	unsigned int i, packets = n;
 	bool cont = v->cont;
 	__u64 bytes = 0;
 
 	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = tp4_ring_at(&v->sock.rx, i);
+		const struct tpacket4_desc *d = tp4_ring_at(&rx, i);
 
 		if (swap && !cont)
-			swap_macs(tp4_data(&v->area, d));
+			swap_macs(tp4_data(&area, d));
 		bytes += d->len;
 		if (verify)
-			packet_check(p, tp4_data(&v->area, d), d->len);
+			packet_check(p, tp4_data(&area, d), d->len);
 		cont = d->flags & TP4_PKT_CONT;
 		packets -= cont;
 	}
@@ -164,8 +167,11 @@ static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 static unsigned int tx_ready(struct v4 *v, unsigned int max)
 {
 	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);
+	__u8 error = 0;
 
 	for (i = 0; i < n; i++)
+		error |= tp4_ring_at(&v->sock.tx, i)->error;
+	for (i = 0; error && i < n; i++)
 		check(-tp4_ring_at(&v->sock.tx, i)->error, "packet refused");
 	return n;
 }

@@ -149,11 +149,17 @@ void generator_close(struct generator *g);
 /* Ordered as fields of a packet, not as integers. */
 static inline void swap_macs(__u8 *data)
 {
-	__u8 dst[6];
+	__u32 dst_lo, src_lo;
+	__u16 dst_hi, src_hi;
 
-	memcpy(dst, data, 6);
-	memcpy(data, data + 6, 6);
-	memcpy(data + 6, dst, 6);
+	memcpy(&dst_lo, data, 4);
+	memcpy(&dst_hi, data + 4, 2);
+	memcpy(&src_lo, data + 6, 4);
+	memcpy(&src_hi, data + 10, 2);
+	memcpy(data, &src_lo, 4);
+	memcpy(data + 4, &src_hi, 2);
+	memcpy(data + 6, &dst_lo, 4);
+	memcpy(data + 10, &dst_hi, 2);
 }
 
 /* A copy with the addresses swapped; the source stays as it is. */
