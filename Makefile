@@ -24,8 +24,8 @@ check: worktree
 	@scripts/deps check
 	@scripts/check
 
-shell: kernel
-	@scripts/vm --shell
+shell: kernel $(if $(NIC),qemu)
+	@scripts/vm $(if $(NIC),--nic '$(NIC)' --qemu "$$(scripts/qemu.sh --print)") --shell
 
 bench-icount:
 	@scripts/demo --icount
@@ -75,6 +75,7 @@ clean:
 ##                       only read)
 ##   TESTS='tpacket4*'   only these tests; scripts/test.py --list names them
 ##   KERNELS=plain       only on this kernel
+##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: drop what the other side has changed
 .PHONY: help demo test check shell bench-icount tree import series kernel
