@@ -60,6 +60,19 @@ static bool receives(struct zc *z, char *buf, uint32_t seq)
 	return packet_ok(buf, zc_recv(z, buf, BUF_SIZE, WAIT_MS), 300, seq);
 }
 
+/* As receives(), but the stack may learn late that there is a carrier. */
+static bool receives_soon(struct zc *z, char *buf, uint32_t seq)
+{
+	int i, len = -EAGAIN;
+
+	for (i = 0; i < WAIT_MS / QUIET_MS && len == -EAGAIN; i++) {
+		if (!send_plain(buf, seq))
+			return false;
+		len = zc_recv(z, buf, BUF_SIZE, QUIET_MS);
+	}
+	return packet_ok(buf, len, 300, seq);
+}
+
 static int drop_cap(unsigned int cap)
 {
 	struct __user_cap_header_struct h = {
@@ -593,7 +606,7 @@ TEST_F(zc, down)
 		len = zc_recv(&a, self->buf, BUF_SIZE, WAIT_MS);
 		ASSERT_TRUE(packet_ok(self->buf, len, 100, i));
 		ASSERT_EQ(1, zc_get(z));
-		EXPECT_TRUE(receives(z, self->buf, i));
+		EXPECT_TRUE(receives_soon(z, self->buf, i));
 		EXPECT_TRUE(zc_reap_all(z, WAIT_MS));
 		ASSERT_EQ(0, set_up(if_b, false));
 		/* the queue stays this socket's, the frames the kernel's */

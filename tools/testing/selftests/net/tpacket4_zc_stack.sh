@@ -176,7 +176,9 @@ setup() {
 }
 
 start_bridge() {
-	in_right ./tpacket4_zc_bridge veth0 tap0 >"$tmp/bridge.out" 2>&1 &
+	# not by in_right: $! has to be the program itself
+	ip netns exec "$right" ./tpacket4_zc_bridge veth0 tap0 \
+		>"$tmp/bridge.out" 2>&1 &
 	bridge=$!
 	pids+=("$bridge")
 	wait_for 120 grep -q bridging "$tmp/bridge.out" ||
@@ -184,7 +186,7 @@ start_bridge() {
 	ip -n "$right" link set tap0 up
 	ip -n "$right" addr add 192.0.2.2/24 dev tap0
 	ip -n "$right" addr add 2001:db8::2/64 dev tap0 nodad
-	in_right python3 "$tmp/echo.py" serve 192.0.2.2 2001:db8::2 \
+	ip netns exec "$right" python3 "$tmp/echo.py" serve 192.0.2.2 2001:db8::2 \
 		>"$tmp/server.out" &
 	pids+=($!)
 	wait_for 120 grep -q ready "$tmp/server.out" || fail "no server"
@@ -193,7 +195,7 @@ start_bridge() {
 # The stack has to have left something to the device: a packet longer than the
 # MTU on its way out says so.
 watch_tso() {
-	in_left tcpdump -i veth0 -nn -p -c 1 -w "$tmp/tso" \
+	ip netns exec "$left" tcpdump -i veth0 -nn -p -c 1 -w "$tmp/tso" \
 		"tcp and src host 192.0.2.1 and greater $(($1 + 1000))" \
 		2>"$tmp/tcpdump.log" &
 	tso=$!
