@@ -198,7 +198,7 @@ if [ -z "${BENCH_ALL_NETNS-}" ]; then
 	[ "$(id -u)" = 0 ] || die "needs root (raw sockets)"
 	BENCH_ALL_NETNS=1 exec unshare --net --mount "$0" "${args[@]}"
 fi
-mount -t sysfs sysfs /sys
+mount -t sysfs none /sys
 
 results=$(mktemp)
 # tpbench gets the SIGINT of a Ctrl-C as well, and ends.
