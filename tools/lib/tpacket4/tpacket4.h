@@ -938,8 +938,9 @@ static inline int tp4_busy_poll_start(const struct tp4_sock *s, int usecs,
  * tp4_busy_poll - run the device's queue once (zero-copy mode)
  * @s: socket that tp4_busy_poll_start() was called for
  *
- * To be called when the Rx ring has nothing more. Return: 0, or -errno of the
- * socket, such as ENETDOWN.
+ * To be called when the Rx ring has nothing more.
+ *
+ * Return: 0, or -errno of the socket, such as -ENETDOWN.
  */
 static inline int tp4_busy_poll(const struct tp4_sock *s)
 {
