@@ -519,7 +519,9 @@ TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
 	EXPECT_EQ(0, status);
 	TH_LOG("the flag was clear for %u of %u packets", self->sh->silent,
 	       total);
-	EXPECT_LT(0U, self->sh->silent);
+	/* Otherwise, it is only while the two CPUs run at the same time. */
+	if (variant->prefer)
+		EXPECT_LT(0U, self->sh->silent);
 }
 
 /* Both ends busy poll their own queues, and send to each other. */
