@@ -44,7 +44,7 @@ set_coalesce()
 set_rss()
 {
 	n0 ethtool -X "$IF0" weight 1 0 || return 1
-	! n0 ethtool -x "$IF0" | grep -E '^ +[0-9]+: ' | grep -qw '[1-9]$' ||
+	! n0 ethtool -x "$IF0" | grep -E '^ +[0-9]+: ' | grep -w '[1-9]$' ||
 		return 1
 	n0 ethtool -X "$IF0" default
 }

@@ -10,7 +10,7 @@
 #
 # XL710_SHORT=1 asks for the short form.
 
-set -u
+set -euo pipefail
 
 NS0=xl0 NS1=xl1
 IP0=10.71.0.1 IP1=10.71.0.2
@@ -36,7 +36,8 @@ skip()
 	echo "ok - $1 # SKIP $2"
 }
 
-# check NAME COMMAND...: ok if the command succeeds, its output is shown if not
+# check NAME COMMAND...: ok if the command succeeds, its output is shown if not;
+# what comes after is checked in either case
 check()
 {
 	local name=$1 out
@@ -44,11 +45,10 @@ check()
 	shift
 	if out=$("$@" 2>&1); then
 		ok "$name"
-		return 0
+		return
 	fi
 	not_ok "$name" "$*"
-	echo "$out" | tail -n 20 | sed 's/^/# /'
-	return 1
+	tail -n 20 <<<"$out" | sed 's/^/# /'
 }
 
 n0() { ip netns exec $NS0 "$@"; }
@@ -96,8 +96,8 @@ carrier()
 
 links_up()
 {
-	ip netns exec $NS0 ip link show "$IF0" | grep -q LOWER_UP &&
-		ip netns exec $NS1 ip link show "$IF1" | grep -q LOWER_UP
+	ip netns exec $NS0 ip link show "$IF0" | grep LOWER_UP >/dev/null &&
+		ip netns exec $NS1 ip link show "$IF1" | grep LOWER_UP >/dev/null
 }
 
 addresses()
@@ -147,25 +147,23 @@ teardown()
 {
 	local p
 
+	set +e
 	for p in "${PIDS[@]}"; do
-		kill "$p" 2>/dev/null
+		kill "$p"
 	done
-	n0 ip link set "$IF0" xdp off 2>/dev/null
-	n1 ip link set "$IF1" xdp off 2>/dev/null
-	n0 ip link set "$IF0" netns 1 2>/dev/null
-	n1 ip link set "$IF1" netns 1 2>/dev/null
-	ip netns del $NS0 2>/dev/null
-	ip netns del $NS1 2>/dev/null
-	return 0
-}
+	n0 ip link set "$IF0" xdp off
+	n1 ip link set "$IF1" xdp off
+	n0 ip link set "$IF0" netns 1
+	n1 ip link set "$IF1" netns 1
+	ip netns del $NS0
+	ip netns del $NS1
+} 2>/dev/null
 
 # Lines of the log since setup that nobody wants to see
 log_clean()
 {
-	dmesg | tail -n +$((DMESG_START + 1)) |
-		grep -E 'WARNING|BUG|Oops|Call Trace|Malicious|hung|NETDEV WATCHDOG|HMC error|unhandled interrupt|Tx timeout' |
-		grep -v 'page allocation' && return 1
-	return 0
+	! dmesg | tail -n +$((DMESG_START + 1)) |
+		grep -E 'WARNING|BUG|Oops|Call Trace|Malicious|hung|NETDEV WATCHDOG|HMC error|unhandled interrupt|Tx timeout'
 }
 
 finish()

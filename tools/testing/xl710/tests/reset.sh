@@ -28,7 +28,7 @@ rule_survives()
 	n0 ethtool -N "$IF0" flow-type udp4 src-port 5 dst-port 6 \
 		src-ip $IP1 dst-ip $IP0 action 0 loc 3 &&
 		debugfs_reset pfr &&
-		n0 ethtool -n "$IF0" rule 3 | grep -q 'Filter: 3' &&
+		n0 ethtool -n "$IF0" rule 3 | grep 'Filter: 3' &&
 		n0 ethtool -N "$IF0" delete 3
 }
 

@@ -120,7 +120,7 @@ moves()
 		src-ip "$5" dst-ip "$dst" action "$to" loc 5 || return 1
 	goes_to "$to" "$port" 20 "$dst" || return 1
 	goes_to "$other_was" "$other" 20 "$dst" || return 1
-	n1 ethtool -n "$IF1" rule 5 | grep -q "Direct to queue $to" || return 1
+	n1 ethtool -n "$IF1" rule 5 | grep "Direct to queue $to" || return 1
 	n1 ethtool -N "$IF1" delete 5 || return 1
 	goes_to "$was" "$port" 20 "$dst"
 }
