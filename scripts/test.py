@@ -30,6 +30,7 @@ SCRIPTS = TOP / "scripts"
 NET = BUILD / "selftests" / "net"
 XL710 = TOP / "tools/testing/xl710"
 SKIP = 4  # kselftest's exit code for it
+XL710_DEBUG = ("probe", "reset", "traffic", "xskxceiver")
 
 # What no kernel log may contain.
 SPLAT = re.compile(
@@ -93,7 +94,8 @@ def read_tap(text: str, result: Result) -> None:
         inner, depth = depth, len(match["indent"])
         if inner > depth:
             continue  # the sum of the cases above it
-        name, _, note = match["rest"].partition(" # ")
+        name, _, note = f" {match['rest']}".partition(" # ")
+        name = name.strip()
         if note.upper().startswith(("SKIP", "XFAIL")):
             result.skip(f"{name}: {note[4:].strip()}")
         elif match["bad"]:
@@ -253,16 +255,26 @@ def find_guest_tests(kernel: str) -> list[Test]:
     return tests
 
 
-def find_xl710_tests() -> list[Test]:
+def find_xl710_tests(kernel: str) -> list[Test]:
     """The tests of the XL710 model, in their short form."""
-    tests = []
-    for path in sorted((XL710 / "tests").glob("*.sh")):
-        if path.name != "lib.sh":
-            command = ["env", "XL710_SHORT=1", "bash", str(path)]
-            vm = ["--nic", "xl710", "--qemu"]  # build() knows which
-            name = f"xl710-{path.stem}"
-            tests.append(Test(name, command, cwd=path.parent, vm=vm))
-    return tests
+
+    def test(script: str, name: str, nic: str, *env: str) -> Test:
+        path = XL710 / "tests" / f"{script}.sh"
+        command = ["env", "XL710_SHORT=1", *env, "bash", str(path)]
+        vm = ["--nic", nic, "--qemu"]  # main() knows which
+        return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
+
+    names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib"}
+    if kernel == "debug":  # slow there; these are where a driver's bugs show
+        return [test(name, name, "xl710") for name in XL710_DEBUG]
+    # probe looks at the log from the boot on: first.
+    two = ["probe", *sorted(names - {"probe", "generator"})]
+    return [
+        *(test(name, name, "xl710") for name in two),
+        test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
+        test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),
+        test("generator", "generator", "xl710-gen"),
+    ]
 
 
 def find_host_tests() -> list[Test]:
@@ -296,7 +308,9 @@ def build(kernels: list[str]) -> None:
     step("building the selftests", "selftests", str(SCRIPTS / "progs"), "selftests")
 
 
-def build_qemu() -> str:
+def build_for_xl710() -> str:
+    """Make what only its tests need; return the QEMU to run."""
+    step("building xskxceiver", "xskxceiver", str(SCRIPTS / "progs"), "xskxceiver")
     script = str(SCRIPTS / "qemu.sh")
     step("building QEMU with the XL710", "qemu", script)
     made = subprocess.run([script, "--print"], check=True, stdout=subprocess.PIPE)
@@ -320,12 +334,12 @@ def main() -> int:
     if not args.list and not all(any(t.name == p for t in host) for p in patterns):
         build(kernels)
     plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
-    xl710 = chosen(find_xl710_tests()) if "plain" in kernels else []
+    xl710 = [(k, test) for k in kernels for test in chosen(find_xl710_tests(k))]
     if xl710 and not args.list:
-        qemu = build_qemu()
-        for test in xl710:
+        qemu = build_for_xl710()
+        for _, test in xl710:
             test.vm.append(qemu)
-    plan += [("plain", test) for test in xl710] + [("host", test) for test in host]
+    plan += xl710 + [("host", test) for test in host]
     if not plan:
         sys.exit(f"test.py: no test is called {args.tests}; --list names them")
     if args.list:
