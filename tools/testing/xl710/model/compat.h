@@ -15,7 +15,7 @@
 
 #define XL710_PROPERTIES_END
 #else
-#define XL710_PROPERTIES_END    DEFINE_PROP_END_OF_LIST(),
+#define XL710_PROPERTIES_END    DEFINE_PROP_END_OF_LIST()
 /* Only newer ones know that it does not change them */
 #define device_class_set_props(dc, props) \
     device_class_set_props(dc, (Property *)(props))
