@@ -253,7 +253,12 @@ def find_guest_tests(kernel: str) -> list[Test]:
     tests.append(Test("psock_tpacket", ["./psock_tpacket"]))
     tests.append(Test("psock_fanout", ["./psock_fanout"]))
     tests.append(Test("psock_snd", ["./psock_snd.sh"]))
-    tests += [Test(Path(n).stem, ["bash", n]) for n in listed("scripts")]
+    for name in listed("scripts"):
+        test = Test(Path(name).stem, ["bash", name])
+        if kernel == "debug" and test.name == "tpacket4_zc_stack":
+            # int3 in netif_receive_skb() while tcpdump comes and goes
+            test.only_named = "QEMU 7.2 can trap on code that the kernel patches"
+        tests.append(test)
     return tests
 
 
