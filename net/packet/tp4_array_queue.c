@@ -340,15 +340,19 @@ struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 EXPORT_SYMBOL_GPL(tp4a_tx_new);
 
 /**
- * tp4a_has_work() - is something posted that has not been taken?
- * @a:	an array of a V4 ring
+ * tp4a_has_work() - is there something that has not been processed?
+ * @a:	a Tx array of a V4 ring
  *
- * Context: Softirq, as NAPI.
+ * That is what the program has posted, and what has been taken from the ring
+ * but was beyond the driver's budget.
+ *
+ * Context: Softirq, as NAPI; a hint for who has just ceased to own the array.
  * Return: whether there is.
  */
 bool tp4a_has_work(const struct tp4_packet_array *a)
 {
-	return tp4q_is_posted(tp4a_end(a)->q);
+	return READ_ONCE(a->curr) != READ_ONCE(a->end) ||
+	       tp4q_is_posted(tp4a_end(a)->q);
 }
 EXPORT_SYMBOL_GPL(tp4a_has_work);
 

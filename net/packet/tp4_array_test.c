@@ -223,6 +223,26 @@ static void takes_no_more_than_fits(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
+static void what_is_taken_is_work(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+
+	arrays_new(test, false);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	post_packet(t, 0, 1, 60, 0);
+	post_packet(t, 1, 1, 60, 0);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+	tp4a_populate(t->txa);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 2);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+}
+
 static void chains_are_cut_to_frames(struct kunit *test)
 {
 	static const u32 lens[][2] = {	/* frames, bytes of each */
@@ -754,6 +774,7 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(fills_and_flushes_at_every_level),
 	KUNIT_CASE(takes_no_more_than_fits),
+	KUNIT_CASE(what_is_taken_is_work),
 	KUNIT_CASE(chains_are_cut_to_frames),
 	KUNIT_CASE(walks_over_the_frames_of_a_packet),
 	KUNIT_CASE(bad_descriptors_go_straight_back),

@@ -697,28 +697,6 @@ TEST_F(zc, device_unregistered)
 	zc_close(&a);
 }
 
-static pid_t other_netns(void)
-{
-	int p[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(p))
-		return -1;
-	pid = tp4_fork();
-	if (!pid) {
-		if (unshare(CLONE_NEWNET) || write(p[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(p[1]);
-	if (pid > 0 && read(p[0], &c, 1) != 1)
-		pid = -1;
-	close(p[0]);
-	return pid;
-}
-
 TEST_F(zc, device_moved)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };

@@ -149,4 +149,29 @@ static inline int wait_for_exit(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+/* A process in a network namespace of its own: that lives as long. Its pid, or
+ * -1.
+ */
+static inline pid_t other_netns(void)
+{
+	int p[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(p))
+		return -1;
+	pid = tp4_fork();
+	if (!pid) {
+		if (unshare(CLONE_NEWNET) || write(p[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(p[1]);
+	if (pid > 0 && read(p[0], &c, 1) != 1)
+		pid = -1;
+	close(p[0]);
+	return pid;
+}
+
 #endif

@@ -204,29 +204,6 @@ TEST_F_TIMEOUT(op, under_load_busy_polling, 300)
 
 /* ---- the end ---- */
 
-/* Either end is removed, moved away, or its namespace goes, under load. */
-static pid_t other_netns(void)
-{
-	int p[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(p))
-		return -1;
-	pid = tp4_fork();
-	if (!pid) {
-		if (unshare(CLONE_NEWNET) || write(p[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(p[1]);
-	if (pid > 0 && read(p[0], &c, 1) != 1)
-		pid = -1;
-	close(p[0]);
-	return pid;
-}
-
 /* All frames are back, and say why; the socket is as good as new. */
 static void expect_gone(struct __test_metadata *_metadata, struct zc *z)
 {
@@ -239,6 +216,7 @@ static void expect_gone(struct __test_metadata *_metadata, struct zc *z)
 	zc_refill(z);
 }
 
+/* Either end is removed, moved away, or its namespace goes, under load. */
 FIXTURE(gone) {
 	struct pair p;
 };
