@@ -5,14 +5,12 @@
 #include "tpacket4.h"
 
 #include <assert.h>
-#include <linux/capability.h>
 #include <linux/netlink.h>
 #include <linux/packet_diag.h>
 #include <linux/sock_diag.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 /* The ABI is the same for 32-bit and 64-bit programs. */
 static_assert(sizeof(struct tpacket4_desc) == 16, "descriptor");
@@ -28,20 +26,6 @@ static_assert(offsetof(struct tpacket_stats_v4, rx_ring_full) == 8, "stats");
 static_assert(PACKET_MEMREG == 25, "option");
 static_assert(PACKET_ZEROCOPY == 26, "option");
 static_assert(TPACKET_V4 == 3, "version");
-
-/* Removes capabilities from the effective set. */
-static int drop_cap(unsigned int cap)
-{
-	struct __user_cap_header_struct h = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct d[2];
-
-	if (syscall(SYS_capget, &h, d))
-		return -errno;
-	d[cap / 32].effective &= ~(1u << (cap % 32));
-	return syscall(SYS_capset, &h, d) ? -errno : 0;
-}
 
 FIXTURE(opt) {
 	int fd;				/* a V4 socket with nothing set */

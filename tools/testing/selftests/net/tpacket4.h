@@ -9,12 +9,14 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
@@ -46,6 +48,57 @@ static inline pid_t tp4_fork(void)
 	if (!pid)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return pid;
+}
+
+/* Removes capabilities from the effective set; 0 or -errno. */
+static inline int drop_cap(unsigned int cap)
+{
+	struct __user_cap_header_struct h = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &h, d))
+		return -errno;
+	d[cap / 32].effective &= ~(1u << (cap % 32));
+	return syscall(SYS_capset, &h, d) ? -errno : 0;
+}
+
+/* Over a Unix socket, four at most; 0, or -errno or -1. */
+static inline int send_fds(int sock, int *fds, int n)
+{
+	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = ctl, .msg_controllen = CMSG_SPACE(n * sizeof(int)),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	return sendmsg(sock, &m, 0) == 1 ? 0 : -errno;
+}
+
+static inline int recv_fds(int sock, int *fds, int n)
+{
+	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = ctl, .msg_controllen = sizeof(ctl),
+	};
+	struct cmsghdr *c;
+
+	if (recvmsg(sock, &m, 0) != 1)
+		return -1;
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
+		return -1;
+	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	return 0;
 }
 
 /* ---- the network ---- */
@@ -102,6 +155,26 @@ static inline void end_nest(struct link_req *req, struct rtattr *a)
 	a->rta_len = (char *)req + req->h.nlmsg_len - (char *)a;
 }
 
+/* Sends it and waits for the answer; 0 or -errno. */
+static inline int ask_link(const struct link_req *req)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), err = -EIO;
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+		char more[1024];
+	} ack;
+
+	if (fd < 0)
+		return -errno;
+	if (send(fd, req, req->h.nlmsg_len, 0) > 0 &&
+	    recv(fd, &ack, sizeof(ack), 0) > 0 &&
+	    ack.h.nlmsg_type == NLMSG_ERROR)
+		err = ack.e.error;
+	close(fd);
+	return err;
+}
+
 /* Without ip(8): each test wants a pair, and a debug kernel is slow to run a
  * program. 0 or -errno.
  */
@@ -113,17 +186,9 @@ static inline int add_veth(const char *name, const char *peer, __u32 mtu)
 		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL |
 				 NLM_F_ACK,
 	};
-	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), err = -EIO;
 	struct ifinfomsg none = { 0 };
 	struct rtattr *info, *data, *end;
-	struct {
-		struct nlmsghdr h;
-		struct nlmsgerr e;
-		char more[512];
-	} ack;
 
-	if (fd < 0)
-		return -errno;
 	add_attr(&req, IFLA_IFNAME, name, strlen(name) + 1);
 	add_attr(&req, IFLA_MTU, &mtu, sizeof(mtu));
 	info = add_attr(&req, IFLA_LINKINFO, NULL, 0);
@@ -135,12 +200,7 @@ static inline int add_veth(const char *name, const char *peer, __u32 mtu)
 	end_nest(&req, end);
 	end_nest(&req, data);
 	end_nest(&req, info);
-	if (send(fd, &req, req.h.nlmsg_len, 0) > 0 &&
-	    recv(fd, &ack, sizeof(ack), 0) > 0 &&
-	    ack.h.nlmsg_type == NLMSG_ERROR)
-		err = ack.e.error;
-	close(fd);
-	return err;
+	return ask_link(&req);
 }
 
 static inline int set_up(const char *name, bool up)
@@ -208,6 +268,27 @@ static inline void fill_packet(void *buf, size_t len, uint32_t seq)
 	memcpy(p, head, len < ETH_HLEN ? len : ETH_HLEN);
 	if (len >= ETH_HLEN + sizeof(seq))
 		memcpy(p + ETH_HLEN, &seq, sizeof(seq));
+}
+
+/* UDP from a port of its own: one flow a port. */
+static inline void fill_udp(char *p, unsigned int len, unsigned int port,
+		     uint32_t seq)
+{
+	fill_packet(p, len, seq);
+	p[12] = ETH_P_IP >> 8;
+	p[13] = 0;
+	memset(p + 14, 0, 28);
+	p[14] = 0x45;
+	p[17] = len - ETH_HLEN;
+	p[22] = 64;
+	p[23] = IPPROTO_UDP;
+	p[26] = 10;
+	p[30] = 10;
+	p[33] = 1;
+	p[34] = port >> 8;
+	p[35] = port;
+	p[39] = len - ETH_HLEN - 20;
+	memcpy(p + 42, &seq, sizeof(seq));
 }
 
 static inline uint32_t packet_seq(const void *buf)

@@ -6,71 +6,21 @@
 # order, byte for byte. Ping, UDP and TCP in both directions, small and large
 # packets, plain and VLAN-tagged.
 
-set -euo pipefail
-
-readonly KSFT_SKIP=4
-cd "$(dirname "$0")"
-readonly left=tp4-left-$$ right=tp4-right-$$
-tmp=$(mktemp -d)
-pids=()
-
-for tool in tcpdump ping python3 ip; do
-	if ! command -v "$tool" >/dev/null; then
-		echo "SKIP: needs $tool"
-		exit "$KSFT_SKIP"
-	fi
-done
-if [ "$(id -u)" -ne 0 ]; then
-	echo "SKIP: needs root"
-	exit "$KSFT_SKIP"
-fi
-
-# shellcheck disable=SC2317 # called by the trap
-cleanup() {
-	local pid
-
-	for pid in "${pids[@]}"; do
-		kill "$pid" 2>/dev/null || :
-	done
-	ip netns del "$left" 2>/dev/null || :
-	ip netns del "$right" 2>/dev/null || :
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-
-fail() {
-	echo "FAIL: $*"
-	exit 1
-}
-
-# wait_for SECONDS COMMAND...: until it succeeds
-wait_for() {
-	local end=$((SECONDS + $1))
-
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ "$SECONDS" -lt "$end" ] || return 1
-		sleep 0.1
-	done
-}
-
-in_left() {
-	ip netns exec "$left" "$@"
-}
+# shellcheck source=tpacket4_net.sh
+source "$(dirname "$0")/tpacket4_net.sh"
+need tcpdump ping python3 ip
 
 setup() {
 	local ns
 
+	setup_ns left right
 	for ns in "$left" "$right"; do
-		ip netns add "$ns"
 		ip netns exec "$ns" sysctl -qw \
 			net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	done
 	ip -n "$left" link add veth0 mtu 9000 address 02:00:00:00:00:01 \
 		type veth peer name veth0 mtu 9000 \
 		address 02:00:00:00:00:02 netns "$right"
-	ip -n "$left" link set lo up
-	ip -n "$right" link set lo up
 	ip -n "$left" link set veth0 up
 	ip -n "$right" link set veth0 up
 	ip -n "$left" addr add 192.0.2.1/24 dev veth0
@@ -90,74 +40,6 @@ setup() {
 		fail "no connection on veth0"
 	wait_for 20 in_left ping -c 1 -W 1 198.51.100.2 ||
 		fail "no connection on vlan7"
-}
-
-# An echo server for TCP and UDP, and a client that checks what comes back.
-cat >"$tmp/echo.py" <<'PY'
-import hashlib
-import socket
-import sys
-import threading
-
-TOTAL = 300_000
-
-
-def serve(address):
-    tcp = socket.create_server((address, 40007))
-    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.bind((address, 40007))
-    print("ready", flush=True)
-
-    def echo_udp():
-        while True:
-            data, peer = udp.recvfrom(65536)
-            udp.sendto(data, peer)
-
-    threading.Thread(target=echo_udp, daemon=True).start()
-    while True:
-        conn, _ = tcp.accept()
-        with conn:
-            while data := conn.recv(65536):
-                conn.sendall(data)
-
-
-def talk(address):
-    data = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(TOTAL // 32))
-    with socket.create_connection((address, 40007), timeout=60) as tcp:
-        sender = threading.Thread(target=tcp.sendall, args=(data,))
-        sender.start()
-        got = b""
-        while len(got) < len(data):
-            part = tcp.recv(65536)
-            if not part:
-                break
-            got += part
-        sender.join()
-    if got != data:
-        sys.exit("TCP: the echo differs")
-    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.settimeout(60)
-    udp.connect((address, 40007))
-    # the longest is a datagram of several IP fragments
-    for size in (0, 1, 100, 1472, 1473, 4000, 8972, 8973, 30000):
-        udp.send(data[:size])
-        if udp.recv(65536) != data[:size]:
-            sys.exit(f"UDP: the echo of {size} bytes differs")
-
-
-if sys.argv[1] == "serve":
-    serve(sys.argv[2])
-else:
-    talk(sys.argv[2])
-PY
-
-traffic() {
-	local address=$1
-
-	in_left ping -q -c 10 -i 0.05 "$address"
-	in_left ping -q -c 5 -i 0.05 -s 8000 "$address"
-	in_left ping -q -c 3 -i 0.05 -s 20000 "$address"
-	in_left python3 "$tmp/echo.py" talk "$address"
 }
 
 # The packets of two pcap files, without their times, must be the same.
@@ -229,15 +111,12 @@ capture_both() {
 }
 
 setup
-ip netns exec "$right" python3 "$tmp/echo.py" serve 0.0.0.0 >"$tmp/server" &
-pids+=($!)
-wait_for 60 grep -q ready "$tmp/server" || fail "no server"
+start_server 192.0.2.2 198.51.100.2
 
 # With IPv6 off and no ARP, what follows is all the traffic there is.
 capture_both "$left" left
 capture_both "$right" right
-traffic 192.0.2.2
-traffic 198.51.100.2
+traffic 300000 192.0.2.2 198.51.100.2
 # Both write what they have as they go; if they agree they have seen it all.
 # Where they never do, what they have in the end is compared, and told.
 for name in left right; do

@@ -2,10 +2,7 @@
 /* AF_PACKET V4: descriptors. Bad ones come back with their error and harm no
  * other, missing ones cost packets that are counted, and none is ever lost.
  */
-#include "tpacket4.h"
-
-#define TX_MTU	1500
-#define MAX_LEN	(TX_MTU + ETH_HLEN)
+#include "tpacket4_bad.h"
 
 /* ---- sending ---- */
 
@@ -18,7 +15,8 @@ FIXTURE(tx_desc) {
 FIXTURE_SETUP(tx_desc)
 {
 	struct tp4_cfg cfg = {
-		.ifname = if_a, .tx_nr = tp4_min_descs(), .frames = 256,
+		.ifname = if_a, .tx_nr = tp4_min_descs(),
+		.frames = AREA_FRAMES,
 	};
 	char cmd[64];
 
@@ -38,92 +36,31 @@ FIXTURE_TEARDOWN(tx_desc)
 	free(self->buf);
 }
 
-struct bad_desc {
-	struct tpacket4_desc d;
-	int error;
-	const char *what;
-};
-
-static const struct bad_desc bad_descs[] = {
-	{ { .idx = 256, .len = 60 }, EINVAL, "first frame outside" },
-	{ { .idx = ~0ULL, .len = 60 }, EINVAL, "idx of all ones" },
-	{ { .idx = 1ULL << 53, .len = 60 }, EINVAL, "idx << 11 is 0" },
-	{ { .idx = 1ULL << 32, .len = 60 }, EINVAL, "low half of idx is 0" },
-	{ { .idx = 1, .len = 0 }, EINVAL, "no bytes" },
-	{ { .idx = 2, .len = 13 }, EINVAL, "shorter than the link header" },
-	{ { .idx = 3, .len = 2049 }, EINVAL, "longer than a frame" },
-	{ { .idx = 4, .len = UINT_MAX }, EINVAL, "len of all ones" },
-	{ { .idx = 255, .len = 60, .offset = 2048 }, EINVAL, "next frame" },
-	{ { .idx = 5, .len = 60, .offset = 1989 }, EINVAL, "one byte beyond" },
-	{ { .idx = 6, .len = 60, .offset = 65535 }, EINVAL, "far offset" },
-	{ { .idx = 7, .len = UINT_MAX - 99, .offset = 100 }, EINVAL,
-	  "offset + len is 0" },
-	{ { .idx = 8, .len = 60, .flags = 0x02 }, EINVAL, "flag 0x02" },
-	{ { .idx = 9, .len = 60, .flags = 0x04 }, EINVAL, "flag 0x04" },
-	{ { .idx = 10, .len = 60, .flags = 0x08 }, EINVAL, "flag 0x08" },
-	{ { .idx = 11, .len = 60, .flags = 0x10 }, EINVAL, "flag 0x10" },
-	{ { .idx = 12, .len = 60, .flags = 0x20 }, EINVAL, "flag 0x20" },
-	{ { .idx = 13, .len = 60, .flags = 0x40 }, EINVAL, "flag 0x40" },
-	{ { .idx = 14, .len = MAX_LEN + 1 }, EMSGSIZE, "longer than the MTU" },
-	{ { .idx = 15, .len = 2048 }, EMSGSIZE, "a whole frame, too long" },
-};
-
 /* Each bad one between two good ones, all posted as one batch. */
 TEST_F(tx_desc, bad_among_good)
 {
-	unsigned int n = ARRAY_SIZE(bad_descs), i, ok = 0, seen = 0;
-	struct tpacket4_desc d[2 * ARRAY_SIZE(bad_descs) + 1], back;
+	struct tpacket4_desc d[BATCH_DESCS], back;
+	struct batch_back seen = { 0 };
 	struct tpacket_stats_v4 st;
-	int len, sum = 0, ret = 0;
+	unsigned int i;
+	int len;
 
-	for (i = 0; i < 2 * n + 1; i++) {
-		if (i & 1) {
-			d[i] = bad_descs[i / 2].d;
-			continue;
-		}
-		len = 100 + i;
-		d[i] = (struct tpacket4_desc) {
-			.idx = 100 + i, .offset = 20 + i, .len = len,
-			.error = 0x5a,	/* the kernel's to fill in */
-		};
-		fill_packet(tp4_frame(&self->s, 100 + i) + 20 + i, len, i);
-		sum += len;
-	}
-	tp4_post(&self->s.tx, d, 2 * n + 1);
-	ret = tp4_kick(&self->s, 0);
-	EXPECT_EQ(sum, ret);
-
-	/* the slots come back in order, the frames in any */
-	for (i = 0; i < 2 * n + 1; i++) {
-		const struct bad_desc *b;
-
+	len = make_batch(&self->s, d);
+	tp4_post(&self->s.tx, d, BATCH_DESCS);
+	EXPECT_EQ(len, tp4_kick(&self->s, 0));
+	for (i = 0; i < BATCH_DESCS; i++) {
 		ASSERT_TRUE(tp4_take_wait(&self->s, &self->s.tx, &back,
 					  WAIT_MS));
-		EXPECT_EQ(0, back.flags);
-		if (back.idx >= 100 && back.idx <= 100 + 2 * n) {
-			EXPECT_EQ(0, back.error);
-			ok++;
-			continue;
-		}
-		for (b = bad_descs; b < bad_descs + n; b++)
-			if (b->d.idx == back.idx)
-				break;
-		ASSERT_TRUE(b < bad_descs + n);
-		EXPECT_EQ(b->error, back.error) {
-			TH_LOG("%s", b->what);
-		}
-		EXPECT_EQ(0U, back.len);
-		seen |= 1u << (b - bad_descs);
+		check_back(_metadata, &back, &seen);
 	}
-	EXPECT_EQ(n + 1, ok);
-	EXPECT_EQ((1u << n) - 1, seen);
-	for (i = 0; i < 2 * n + 1; i += 2) {
+	check_all_back(_metadata, &seen);
+	for (i = 0; i < BATCH_DESCS; i += 2) {
 		len = plain_recv(self->rx, self->buf, 1 << 17, WAIT_MS);
 		EXPECT_TRUE(packet_ok(self->buf, len, 100 + i, i));
 	}
 	EXPECT_EQ(-EAGAIN, plain_recv(self->rx, self->buf, 1 << 17, QUIET_MS));
 	ASSERT_EQ(0, tp4_stats(self->s.fd, &st));
-	EXPECT_EQ(n, st.tx_invalid_descs);
+	EXPECT_EQ(ARRAY_SIZE(bad_descs), st.tx_invalid_descs);
 	EXPECT_EQ(0U, st.tx_no_desc);
 	EXPECT_EQ(0, tp4_kick(&self->s, MSG_DONTWAIT));
 	ASSERT_EQ(0, tp4_stats(self->s.fd, &st));
@@ -136,51 +73,31 @@ TEST_F(tx_desc, bad_among_good)
  */
 TEST_F(tx_desc, bad_in_chain)
 {
-	unsigned int b, place, i, n = 0, size = self->s.tx.size;
+	const struct bad_desc *bad, *end = bad_descs + ARRAY_SIZE(bad_descs);
+	unsigned int place, i, n = 0, size = self->s.tx.size;
 	struct tpacket4_desc d[4], back;
 	int len;
 
-	for (b = 0; b < ARRAY_SIZE(bad_descs); b++) {
-		const struct bad_desc *bad = &bad_descs[b];
-
-		/* these lengths are fine in a chain, or not its own */
-		if (bad->error == EMSGSIZE || bad->d.len == 13)
+	for (bad = bad_descs; bad < end; bad++) {
+		if (!is_bad_in_chain(bad))
 			continue;
 		for (place = 0; place < 3; place++, n++) {
-			for (i = 0; i < 3; i++) {
-				d[i] = (struct tpacket4_desc) {
-					.idx = 10 + i, .len = 100,
-				};
-				if (i == place)
-					d[i] = bad->d;
-				if (i < 2)
-					d[i].flags |= TP4_PKT_CONT;
-			}
-			d[3] = (struct tpacket4_desc){ .idx = 20, .len = 99 };
-			fill_packet(tp4_frame(&self->s, 20), 99, n);
+			make_chain(&self->s, d, bad, place, n);
 			tp4_post(&self->s.tx, d, 4);
 			ASSERT_EQ(99, tp4_kick(&self->s, 0));
 			for (i = 0; i < 4; i++) {
-				int want = i == place ? bad->error :
-					   i < 3 ? ECANCELED : 0;
-
 				ASSERT_TRUE(tp4_take_wait(&self->s,
 							  &self->s.tx, &back,
 							  WAIT_MS));
-				EXPECT_EQ(want, back.error) {
-					TH_LOG("%s at %u: slot %u", bad->what,
-					       place, i);
-				}
-				EXPECT_EQ(d[i].idx, back.idx);
-				if (want)
-					EXPECT_EQ(0U, back.len);
+				check_chain(_metadata, d, &back, bad, place, i);
 			}
 			len = plain_recv(self->rx, self->buf, 1 << 17,
 					 WAIT_MS);
 			ASSERT_TRUE(packet_ok(self->buf, len, 99, n));
 		}
 		/* round to the slots before the end: over it next time */
-		while (self->s.tx.avail % size != size - 2 && b % 2) {
+		while (self->s.tx.avail % size != size - 2 &&
+		       (bad - bad_descs) % 2) {
 			tp4_post(&self->s.tx, &(struct tpacket4_desc) {
 				 .idx = 1ULL << 40 }, 1);
 			tp4_kick(&self->s, 0);

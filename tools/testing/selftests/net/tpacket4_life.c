@@ -298,42 +298,6 @@ TEST_F(life, many_rings_one_area)
 		close(fd[i]);
 }
 
-static int send_fds(int sock, int *fds, int n)
-{
-	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = ctl, .msg_controllen = CMSG_SPACE(n * sizeof(int)),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	return sendmsg(sock, &m, 0) == 1 ? 0 : -errno;
-}
-
-static int recv_fds(int sock, int *fds, int n)
-{
-	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = ctl, .msg_controllen = sizeof(ctl),
-	};
-	struct cmsghdr *c;
-
-	if (recvmsg(sock, &m, 0) != 1)
-		return -1;
-	c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
-		return -1;
-	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	return 0;
-}
-
 /* The other process: nothing but what came over the socket. Receives on if_b
  * into frames of the shared area and tells the frames' numbers.
  */

@@ -328,18 +328,20 @@ static inline int tp4_kick(struct tp4 *s, int flags)
 	return n < 0 ? -errno : n;
 }
 
-/* Posts one packet for sending in pieces of @piece bytes at @offset of their
- * frames; 0 or -ENOBUFS.
+#define MAX_CHAIN	512
+
+/* Puts one packet into spare frames, in pieces of @piece bytes at @offset of
+ * each; the number of descriptors, or -ENOBUFS.
  */
-static inline int tp4_put(struct tp4 *s, const void *buf, size_t len,
-			  unsigned int piece, unsigned int offset)
+static inline int tp4_cut(struct tp4 *s, const void *buf, size_t len,
+			  unsigned int piece, unsigned int offset,
+			  struct tpacket4_desc d[MAX_CHAIN])
 {
-	struct tpacket4_desc d[512];
 	unsigned int n = 0;
 	size_t done;
 
 	for (done = 0; done < len; done += d[n].len, n++) {
-		if (n == 512 || n == s->nr_spare ||
+		if (n == MAX_CHAIN || n == s->nr_spare ||
 		    s->tx.avail - s->tx.used + n == s->tx.size)
 			return -ENOBUFS;
 		d[n] = (struct tpacket4_desc) {
@@ -352,6 +354,18 @@ static inline int tp4_put(struct tp4 *s, const void *buf, size_t len,
 		       (const char *)buf + done, d[n].len);
 	}
 	s->nr_spare -= n;
+	return n;
+}
+
+/* Posts one packet for sending, as tp4_cut() cuts it; 0 or -ENOBUFS. */
+static inline int tp4_put(struct tp4 *s, const void *buf, size_t len,
+			  unsigned int piece, unsigned int offset)
+{
+	struct tpacket4_desc d[MAX_CHAIN];
+	int n = tp4_cut(s, buf, len, piece, offset, d);
+
+	if (n < 0)
+		return n;
 	tp4_post(&s->tx, d, n);
 	return 0;
 }

@@ -12,7 +12,6 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 
 /* ---- instructions ---- */
 
@@ -192,26 +191,13 @@ static inline int xdp_attach(const char *ifname, int prog, __u32 flags)
 		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
 		.i.ifi_index = if_nametoindex(ifname),
 	};
-	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), err = -EIO;
 	struct rtattr *nest;
-	struct {
-		struct nlmsghdr h;
-		struct nlmsgerr e;
-		char more[1024];
-	} ack;
 
-	if (fd < 0)
-		return -errno;
 	nest = add_attr(&req, IFLA_XDP | NLA_F_NESTED, NULL, 0);
 	add_attr(&req, IFLA_XDP_FD, &prog, sizeof(prog));
 	add_attr(&req, IFLA_XDP_FLAGS, &flags, sizeof(flags));
 	end_nest(&req, nest);
-	if (send(fd, &req, req.h.nlmsg_len, 0) > 0 &&
-	    recv(fd, &ack, sizeof(ack), 0) > 0 &&
-	    ack.h.nlmsg_type == NLMSG_ERROR)
-		err = ack.e.error;
-	close(fd);
-	return err;
+	return ask_link(&req);
 }
 
 static inline int xdp_attach_native(const char *ifname, int prog)

@@ -10,7 +10,15 @@
 #include "tpacket4_zc_ring.h"
 
 #include <linux/ethtool.h>
+#include <linux/if_xdp.h>
 #include <linux/sockios.h>
+
+#ifndef AF_XDP
+#define AF_XDP		44
+#endif
+#ifndef SOL_XDP
+#define SOL_XDP		283
+#endif
 
 /* Puts packet number @seq of @len bytes on the Tx ring; 0 or -ENOBUFS. */
 static inline int zc_put_seq(struct zc *z, size_t len, uint32_t seq)

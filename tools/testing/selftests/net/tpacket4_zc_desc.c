@@ -3,10 +3,8 @@
  * error and harm no other, and a program that writes rubbish into the rings at
  * any time harms itself alone. The other end runs in the kernel's softirq.
  */
+#include "tpacket4_bad.h"
 #include "tpacket4_zc.h"
-
-#define TX_MTU	1500
-#define MAX_LEN	(TX_MTU + ETH_HLEN)
 
 FIXTURE(zc_desc) {
 	struct zc a, b;			/* on if_a and if_b */
@@ -35,89 +33,32 @@ FIXTURE_TEARDOWN(zc_desc)
 	free(self->buf);
 }
 
-struct bad_desc {
-	struct tpacket4_desc d;
-	int error;
-	const char *what;
-};
-
-/* Frame 300 and up are the Tx ring's; 512 is the first outside the area. */
-static const struct bad_desc bad_descs[] = {
-	{ { .idx = 512, .len = 60 }, EINVAL, "first frame outside" },
-	{ { .idx = ~0ULL, .len = 60 }, EINVAL, "idx of all ones" },
-	{ { .idx = 1ULL << 53, .len = 60 }, EINVAL, "idx << 11 is 0" },
-	{ { .idx = 1ULL << 32, .len = 60 }, EINVAL, "low half of idx is 0" },
-	{ { .idx = 301, .len = 0 }, EINVAL, "no bytes" },
-	{ { .idx = 302, .len = 13 }, EINVAL, "shorter than the link header" },
-	{ { .idx = 303, .len = 2049 }, EINVAL, "longer than a frame" },
-	{ { .idx = 304, .len = UINT_MAX }, EINVAL, "len of all ones" },
-	{ { .idx = 511, .len = 60, .offset = 2048 }, EINVAL, "next frame" },
-	{ { .idx = 305, .len = 60, .offset = 1989 }, EINVAL, "a byte beyond" },
-	{ { .idx = 306, .len = 60, .offset = 65535 }, EINVAL, "far offset" },
-	{ { .idx = 307, .len = UINT_MAX - 99, .offset = 100 }, EINVAL,
-	  "offset + len is 0" },
-	{ { .idx = 308, .len = 60, .flags = 0x02 }, EINVAL, "flag 0x02" },
-	{ { .idx = 309, .len = 60, .flags = 0x04 }, EINVAL, "flag 0x04" },
-	{ { .idx = 310, .len = 60, .flags = 0x08 }, EINVAL, "flag 0x08" },
-	{ { .idx = 311, .len = 60, .flags = 0x10 }, EINVAL, "flag 0x10" },
-	{ { .idx = 312, .len = 60, .flags = 0x20 }, EINVAL, "flag 0x20" },
-	{ { .idx = 313, .len = 60, .flags = 0x40 }, EINVAL, "flag 0x40" },
-	{ { .idx = 314, .len = MAX_LEN + 1 }, EMSGSIZE, "more than the MTU" },
-	{ { .idx = 315, .len = 2048 }, EMSGSIZE, "a whole frame, too long" },
-};
-
 /* Each bad one between two good ones, all posted as one batch. */
 TEST_F(zc_desc, bad_among_good)
 {
-	unsigned int n = ARRAY_SIZE(bad_descs), i, ok = 0, seen = 0;
-	struct tpacket4_desc d[2 * ARRAY_SIZE(bad_descs) + 1], back;
+	struct tpacket4_desc d[BATCH_DESCS], back;
+	struct batch_back seen = { 0 };
 	struct tpacket_stats_v4 st;
+	unsigned int i;
 	int len;
 
-	for (i = 0; i < 2 * n + 1; i++) {
-		if (i & 1) {
-			d[i] = bad_descs[i / 2].d;
-			continue;
-		}
-		d[i] = (struct tpacket4_desc) {
-			.idx = 400 + i, .offset = 20 + i, .len = 100 + i,
-			.error = 0x5a,	/* the kernel's to fill in */
-		};
-		fill_packet(tp4_frame(&self->a.s, 400 + i) + 20 + i, 100 + i,
-			    i);
-	}
-	zc_post(&self->a, &self->a.s.tx, d, 2 * n + 1);
+	ASSERT_EQ(AREA_FRAMES, self->frames);
+	make_batch(&self->a.s, d);
+	zc_post(&self->a, &self->a.s.tx, d, BATCH_DESCS);
 	ASSERT_EQ(0, zc_kick(&self->a));
-	for (i = 0; i < 2 * n + 1; i++) {
-		const struct bad_desc *b;
-
+	for (i = 0; i < BATCH_DESCS; i++) {
 		ASSERT_TRUE(zc_take_wait(&self->a, &self->a.s.tx, &back,
 					 WAIT_MS));
-		EXPECT_EQ(0, back.flags);
-		if (back.idx >= 400 && back.idx <= 400 + 2 * n) {
-			EXPECT_EQ(0, back.error);
-			ok++;
-			continue;
-		}
-		for (b = bad_descs; b < bad_descs + n; b++)
-			if (b->d.idx == back.idx)
-				break;
-		ASSERT_TRUE(b < bad_descs + n);
-		EXPECT_EQ(b->error, back.error) {
-			TH_LOG("%s", b->what);
-		}
-		EXPECT_EQ(0U, back.len);
-		seen |= 1u << (b - bad_descs);
+		check_back(_metadata, &back, &seen);
 	}
-	EXPECT_EQ(n + 1, ok);
-	EXPECT_EQ((1u << n) - 1, seen);
-	for (i = 0; i < 2 * n + 1; i += 2) {
+	check_all_back(_metadata, &seen);
+	for (i = 0; i < BATCH_DESCS; i += 2) {
 		len = zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS);
 		EXPECT_TRUE(packet_ok(self->buf, len, 100 + i, i));
 	}
 	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
 	ASSERT_EQ(0, tp4_stats(self->a.s.fd, &st));
-	EXPECT_EQ(n, st.tx_invalid_descs);
+	EXPECT_EQ(ARRAY_SIZE(bad_descs), st.tx_invalid_descs);
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
@@ -125,44 +66,23 @@ TEST_F(zc_desc, bad_among_good)
 /* A chain of three with each bad descriptor in each place, then a good one. */
 TEST_F(zc_desc, bad_in_chain)
 {
-	unsigned int b, place, i, n = 0;
+	const struct bad_desc *bad, *end = bad_descs + ARRAY_SIZE(bad_descs);
 	struct tpacket4_desc d[4], back;
+	unsigned int place, i, n = 0;
 	int len;
 
-	for (b = 0; b < ARRAY_SIZE(bad_descs); b++) {
-		const struct bad_desc *bad = &bad_descs[b];
-
-		/* these lengths are fine in a chain, or not its own */
-		if (bad->error == EMSGSIZE || bad->d.len == 13)
+	for (bad = bad_descs; bad < end; bad++) {
+		if (!is_bad_in_chain(bad))
 			continue;
 		for (place = 0; place < 3; place++, n++) {
-			for (i = 0; i < 3; i++) {
-				d[i] = (struct tpacket4_desc) {
-					.idx = 400 + i, .len = 100,
-				};
-				if (i == place)
-					d[i] = bad->d;
-				if (i < 2)
-					d[i].flags |= TP4_PKT_CONT;
-			}
-			d[3] = (struct tpacket4_desc){ .idx = 420, .len = 99 };
-			fill_packet(tp4_frame(&self->a.s, 420), 99, n);
+			make_chain(&self->a.s, d, bad, place, n);
 			zc_post(&self->a, &self->a.s.tx, d, 4);
 			ASSERT_EQ(0, zc_kick(&self->a));
 			for (i = 0; i < 4; i++) {
-				int want = i == place ? bad->error :
-					   i < 3 ? ECANCELED : 0;
-
 				ASSERT_TRUE(zc_take_wait(&self->a,
 							 &self->a.s.tx, &back,
 							 WAIT_MS));
-				EXPECT_EQ(want, back.error) {
-					TH_LOG("%s at %u: slot %u", bad->what,
-					       place, i);
-				}
-				EXPECT_EQ(d[i].idx, back.idx);
-				if (want)
-					EXPECT_EQ(0U, back.len);
+				check_chain(_metadata, d, &back, bad, place, i);
 			}
 			len = zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS);
 			ASSERT_TRUE(packet_ok(self->buf, len, 99, n));

@@ -295,20 +295,6 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 	}
 }
 
-FIXTURE(life) {
-	struct pair p;
-};
-
-FIXTURE_SETUP(life)
-{
-	pair_open(_metadata, &self->p);
-}
-
-FIXTURE_TEARDOWN(life)
-{
-	pair_close(&self->p);
-}
-
 /* The namespace goes with everything in it on, and busy. */
 TEST_F(life, netns_gone)
 {

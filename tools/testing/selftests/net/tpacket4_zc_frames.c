@@ -226,27 +226,6 @@ TEST(two_queues)
 	free(buf);
 }
 
-/* UDP from a port of its own: one flow a port. */
-static void fill_udp(char *p, unsigned int len, unsigned int port,
-		     uint32_t seq)
-{
-	fill_packet(p, len, seq);
-	p[12] = ETH_P_IP >> 8;
-	p[13] = 0;
-	memset(p + 14, 0, 28);
-	p[14] = 0x45;
-	p[17] = len - ETH_HLEN;
-	p[22] = 64;
-	p[23] = IPPROTO_UDP;
-	p[26] = 10;
-	p[30] = 10;
-	p[33] = 1;
-	p[34] = port >> 8;
-	p[35] = port;
-	p[39] = len - ETH_HLEN - 20;
-	memcpy(p + 42, &seq, sizeof(seq));
-}
-
 /* Packets of the other queues go where they always went. */
 TEST(other_queue_unharmed)
 {

@@ -4,20 +4,6 @@
  */
 #include "tpacket4_zc_load.h"
 
-FIXTURE(life) {
-	struct pair p;
-};
-
-FIXTURE_SETUP(life)
-{
-	pair_open(_metadata, &self->p);
-}
-
-FIXTURE_TEARDOWN(life)
-{
-	pair_close(&self->p);
-}
-
 /* ---- on and off ---- */
 
 TEST_F_TIMEOUT(life, on_and_off_1000, 300)
@@ -229,42 +215,6 @@ TEST_F(life, fork_takes_over)
 	EXPECT_EQ(0, open_loose(&other, if_b));
 	zc_close(&other);
 	stop_load(_metadata, &self->p);
-}
-
-static int send_fds(int sock, int *fds, int n)
-{
-	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = ctl,
-		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	return sendmsg(sock, &m, 0) == 1 ? 0 : -errno;
-}
-
-static int recv_fds(int sock, int *fds, int n)
-{
-	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = ctl,
-		.msg_controllen = sizeof(ctl),
-	};
-	struct cmsghdr *c;
-
-	if (recvmsg(sock, &m, 0) != 1)
-		return -1;
-	c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_len != CMSG_LEN(n * sizeof(int)))
-		return -1;
-	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-	return 0;
 }
 
 /* The area's other half, its books and all, for the process that got both. */

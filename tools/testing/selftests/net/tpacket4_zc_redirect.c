@@ -6,14 +6,6 @@
 #include "tpacket4_xdp.h"
 
 #include <linux/if_tun.h>
-#include <linux/if_xdp.h>
-
-#ifndef AF_XDP
-#define AF_XDP		44
-#endif
-#ifndef SOL_XDP
-#define SOL_XDP		283
-#endif
 
 #define XDP_MTU		1500	/* programs without frags want it small */
 

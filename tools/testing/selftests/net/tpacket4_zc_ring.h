@@ -208,26 +208,12 @@ static inline void zc_close(struct zc *z)
 static inline int zc_put(struct zc *z, const void *buf, size_t len,
 			 unsigned int piece, unsigned int offset)
 {
-	struct tpacket4_desc d[512];
-	struct tp4 *s = &z->s;
-	unsigned int n = 0;
-	size_t done;
+	struct tpacket4_desc d[MAX_CHAIN];
+	int n = tp4_cut(&z->s, buf, len, piece, offset, d);
 
-	for (done = 0; done < len; done += d[n].len, n++) {
-		if (n == 512 || n == s->nr_spare ||
-		    s->tx.avail - s->tx.used + n == s->tx.size)
-			return -ENOBUFS;
-		d[n] = (struct tpacket4_desc) {
-			.idx = s->spare[s->nr_spare - 1 - n],
-			.len = len - done < piece ? len - done : piece,
-			.offset = offset,
-			.flags = len - done <= piece ? 0 : TP4_PKT_CONT,
-		};
-		memcpy(tp4_frame(s, d[n].idx) + offset,
-		       (const char *)buf + done, d[n].len);
-	}
-	s->nr_spare -= n;
-	zc_post(z, &s->tx, d, n);
+	if (n < 0)
+		return n;
+	zc_post(z, &z->s.tx, d, n);
 	return 0;
 }
 
