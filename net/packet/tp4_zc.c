@@ -6,6 +6,7 @@
  * not wait for a socket that somebody blocks in.
  */
 
+#include <kunit/visibility.h>
 #include <linux/capability.h>
 #include <linux/export.h>
 #include <linux/if_packet.h>
@@ -145,7 +146,7 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 	kfree(zc);
 }
 
-static bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
+VISIBLE_IF_KUNIT bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
 {
 	const struct xsk_buff_pool *pool;
 
@@ -154,6 +155,7 @@ static bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
 	       (pool && pool->umem->zc) ||
 	       __netif_get_rx_queue(dev, queue_pair)->mp_params.mp_priv;
 }
+EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 
 /* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
 static bool tp4_zc_take_tx(struct packet_sock *po)

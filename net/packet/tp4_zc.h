@@ -36,6 +36,10 @@ void tp4_zc_release(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);
 void tp4_zc_poll(struct packet_sock *po);
+
+#if IS_ENABLED(CONFIG_KUNIT)
+bool tp4_zc_is_taken(struct net_device *dev, int queue_pair);
+#endif
 #else
 static inline bool tp4_zc_is_on(const struct packet_sock *po)
 {
