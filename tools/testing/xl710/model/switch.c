@@ -591,16 +591,30 @@ static uint16_t cmd_promisc(XL710State *s, XL710AQDesc *d, uint8_t *buf,
     return AQ_RC_OK;
 }
 
-/* i40e_aqc_add_remove_control_packet_filter */
-static uint16_t cmd_add_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
-                              uint32_t *len)
+/* i40e_aqc_add_remove_control_packet_filter: reads it; its place, or -1 */
+static int find_etype(XL710State *s, XL710AQDesc *d, XL710EtypeFilter *f)
 {
-    XL710EtypeFilter f = {
+    unsigned i;
+
+    *f = (XL710EtypeFilter) {
         .etype = lduw_le_p(d->param + 6),
         .flags = lduw_le_p(d->param + 8),
         .vsi = lduw_le_p(d->param + 10),
     };
-    unsigned i;
+    for (i = 0; i < s->etype_filters->len; i++) {
+        if (!memcmp(&g_array_index(s->etype_filters, XL710EtypeFilter, i), f,
+                    sizeof(*f))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static uint16_t cmd_add_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
+                              uint32_t *len)
+{
+    XL710EtypeFilter f;
+    int place = find_etype(s, d, &f);
 
     if (!vsi_by_seid(s, f.vsi)) {
         return AQ_RC_ENOENT;
@@ -608,11 +622,8 @@ static uint16_t cmd_add_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
     if (!(f.flags & ETYPE_IGNORE_MAC)) {
         return AQ_RC_ENOSYS;
     }
-    for (i = 0; i < s->etype_filters->len; i++) {
-        if (!memcmp(&g_array_index(s->etype_filters, XL710EtypeFilter, i), &f,
-                    sizeof(f))) {
-            return AQ_RC_EEXIST;
-        }
+    if (place >= 0) {
+        return AQ_RC_EEXIST;
     }
     if (s->etype_filters->len == MAX_ETYPE_FILTERS) {
         return AQ_RC_ENOSPC;
@@ -627,21 +638,14 @@ static uint16_t cmd_add_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_del_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                               uint32_t *len)
 {
-    XL710EtypeFilter f = {
-        .etype = lduw_le_p(d->param + 6),
-        .flags = lduw_le_p(d->param + 8),
-        .vsi = lduw_le_p(d->param + 10),
-    };
-    unsigned i;
+    XL710EtypeFilter f;
+    int place = find_etype(s, d, &f);
 
-    for (i = 0; i < s->etype_filters->len; i++) {
-        if (!memcmp(&g_array_index(s->etype_filters, XL710EtypeFilter, i), &f,
-                    sizeof(f))) {
-            g_array_remove_index_fast(s->etype_filters, i);
-            return AQ_RC_OK;
-        }
+    if (place < 0) {
+        return AQ_RC_ENOENT;
     }
-    return AQ_RC_ENOENT;
+    g_array_remove_index_fast(s->etype_filters, place);
+    return AQ_RC_OK;
 }
 
 static uint16_t cmd_accept(XL710State *s, XL710AQDesc *d, uint8_t *buf,
