@@ -6,10 +6,11 @@ Prints a line a test and a line a failure, and at the end
 
     N passed, N failed, N skipped
 
-where a test that speaks TAP counts by its cases. A splat in the kernel log, a
-leak or a reference left behind is a failure of the test that ran. What a test
-said and what the kernel said is kept in build/test/. A kernel is booted once for
-all its tests, and again after one that it did not live through.
+where a test that speaks TAP counts by its cases. A splat in the kernel log or a
+reference left behind is a failure of the test that ran; a leak is one of the
+search for leaks at the end of a boot, which names the test. What a test said and
+what the kernel said is kept in build/test/. A kernel is booted once for all its
+tests, and again after one that it did not live through.
 """
 
 import argparse
@@ -30,6 +31,8 @@ SCRIPTS = TOP / "scripts"
 NET = BUILD / "selftests" / "net"
 XL710 = TOP / "tools/testing/xl710"
 SKIP = 4  # kselftest's exit code for it
+# Of what these test, a program's word size is no part.
+SAME_IN_32_BIT = ("_adjust", "_dev", "_life", "_race", "_redirect", "_send")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 XL710_DEBUG = ("probe", "reset", "traffic", "xskxceiver")
 
@@ -247,8 +250,7 @@ def find_guest_tests(kernel: str) -> list[Test]:
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
     for name in listed("programs"):
         tests.append(Test(name, [f"./{name}"]))
-        # What devices do to sockets is the same for programs of both kinds.
-        if kernel == "plain" and not name.endswith(("_zc_dev", "_zc_life")):
+        if kernel == "plain" and not name.endswith(SAME_IN_32_BIT):
             tests.append(Test(f"{name}-32", [f"../net32/{name}"]))
     tests.append(Test("psock_tpacket", ["./psock_tpacket"]))
     tests.append(Test("psock_fanout", ["./psock_fanout"]))
@@ -365,6 +367,10 @@ def main() -> int:
     boots: dict[tuple[str, tuple[str, ...]], list[Test]] = {}
     for where, test in sorted(plan, key=lambda item: item[0] != "debug"):
         boots.setdefault((where, tuple(test.vm)), []).append(test)
+    for (where, vm), tests in boots.items():
+        if where == "debug":
+            name = "-".join(["kmemleak", *vm[1:2]])
+            tests.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
 
     def run_group(where: str, tests: list[Test]) -> Result:
         if where != "host":
