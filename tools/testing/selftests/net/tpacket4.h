@@ -215,6 +215,64 @@ static inline int set_up(const char *name, bool up)
 	return err;
 }
 
+/* IF_OPER_UP; linux/if.h, which has it, and net/if.h exclude each other. */
+#define OPER_UP		6
+
+/* OPER_UP or another state, or a negative value. */
+static inline int link_state(const char *name)
+{
+	struct link_req req = {
+		.h.nlmsg_len = NLMSG_LENGTH(sizeof(req.i)),
+		.h.nlmsg_type = RTM_GETLINK,
+		.h.nlmsg_flags = NLM_F_REQUEST,
+		.i.ifi_index = if_nametoindex(name),
+	};
+	union {
+		struct nlmsghdr h;
+		char bytes[1 << 14];
+	} answer;
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), state = -1, left;
+	struct rtattr *a;
+
+	if (fd >= 0 && send(fd, &req, req.h.nlmsg_len, 0) > 0 &&
+	    recv(fd, &answer, sizeof(answer), 0) > 0 &&
+	    answer.h.nlmsg_type == RTM_NEWLINK) {
+		a = IFLA_RTA(NLMSG_DATA(&answer.h));
+		left = IFLA_PAYLOAD(&answer.h);
+		for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+			if (a->rta_type == IFLA_OPERSTATE)
+				state = *(uint8_t *)RTA_DATA(a);
+	}
+	close(fd);
+	return state;
+}
+
+/* The stack learns of a carrier a little later, and until then loses what is
+ * sent. 0 or -errno.
+ */
+static inline int wait_for_carrier(const char *name)
+{
+	uint64_t end = now_ms() + WAIT_MS;
+
+	while (link_state(name) != OPER_UP) {
+		if (now_ms() > end)
+			return -ETIMEDOUT;
+		usleep(1000);
+	}
+	return 0;
+}
+
+/* A pair that carries packets; 0 or -errno. */
+static inline int add_pair(const char *name, const char *peer, __u32 mtu)
+{
+	int err = add_veth(name, peer, mtu);
+
+	err = err ? err : set_up(name, true);
+	err = err ? err : set_up(peer, true);
+	err = err ? err : wait_for_carrier(name);
+	return err ? err : wait_for_carrier(peer);
+}
+
 /* A fresh network namespace with a veth pair that carries our packets only. */
 static inline void tp4_net_setup(struct __test_metadata *_metadata)
 {
@@ -224,10 +282,8 @@ static inline void tp4_net_setup(struct __test_metadata *_metadata)
 	}
 	/* no router solicitation or multicast report of IPv6's own */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	ASSERT_EQ(0, add_veth(if_a, if_b, MTU));
 	ASSERT_EQ(0, set_up("lo", true));
-	ASSERT_EQ(0, set_up(if_a, true));
-	ASSERT_EQ(0, set_up(if_b, true));
+	ASSERT_EQ(0, add_pair(if_a, if_b, MTU));
 }
 
 /* An ordinary packet socket; proto 0 only sends. */

@@ -50,19 +50,6 @@ static bool receives(struct zc *z, char *buf, uint32_t seq)
 	return packet_ok(buf, zc_recv(z, buf, BUF_SIZE, WAIT_MS), 300, seq);
 }
 
-/* As receives(), but the stack may learn late that there is a carrier. */
-static bool receives_soon(struct zc *z, char *buf, uint32_t seq)
-{
-	int i, len = -EAGAIN;
-
-	for (i = 0; i < WAIT_MS / QUIET_MS && len == -EAGAIN; i++) {
-		if (!send_plain(buf, seq))
-			return false;
-		len = zc_recv(z, buf, BUF_SIZE, QUIET_MS);
-	}
-	return packet_ok(buf, len, 300, seq);
-}
-
 /* ---- the option ---- */
 
 TEST_F(zc, malformed)
@@ -582,7 +569,8 @@ TEST_F(zc, down)
 		len = zc_recv(&a, self->buf, BUF_SIZE, WAIT_MS);
 		ASSERT_TRUE(packet_ok(self->buf, len, 100, i));
 		ASSERT_EQ(1, zc_get(z));
-		EXPECT_TRUE(receives_soon(z, self->buf, i));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		EXPECT_TRUE(receives(z, self->buf, i));
 		EXPECT_TRUE(zc_reap_all(z, WAIT_MS));
 		ASSERT_EQ(0, set_up(if_b, false));
 		/* the queue stays this socket's, the frames the kernel's */
@@ -663,9 +651,7 @@ TEST_F(zc, device_unregistered)
 	ASSERT_EQ(0, run_ip("link del %s\n", if_a));
 	expect_gone(_metadata, z, tx);
 	expect_gone(_metadata, &a, 0);
-	ASSERT_EQ(0, add_veth(if_a, if_b, MTU));
-	ASSERT_EQ(0, set_up(if_a, true));
-	ASSERT_EQ(0, set_up(if_b, true));
+	ASSERT_EQ(0, add_pair(if_a, if_b, MTU));
 	ASSERT_EQ(0, bind_b(z));
 	EXPECT_EQ(0, zc_get(z));
 	ASSERT_EQ(0, zc_set(z, 1));

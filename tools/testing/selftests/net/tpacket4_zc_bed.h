@@ -37,9 +37,7 @@ FIXTURE_SETUP(xdp)
 	int i, pass, ifindex, flags = variant->frags ? BPF_F_XDP_HAS_FRAGS : 0;
 
 	tp4_net_setup(_metadata);
-	ASSERT_EQ(0, add_veth(if_c, if_d, MTU));
-	ASSERT_EQ(0, set_up(if_c, true));
-	ASSERT_EQ(0, set_up(if_d, true));
+	ASSERT_EQ(0, add_pair(if_c, if_d, MTU));
 	if (!variant->frags) {
 		ASSERT_EQ(0, set_mtu(if_a, XDP_MTU));
 		ASSERT_EQ(0, set_mtu(if_b, XDP_MTU));

@@ -256,9 +256,7 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 	for (i = 0; i < rounds; i++) {
 		if (i) {
 			/* the same socket, another device of that name */
-			ASSERT_EQ(0, add_veth(if_a, if_b, MTU));
-			ASSERT_EQ(0, set_up(if_a, true));
-			ASSERT_EQ(0, set_up(if_b, true));
+			ASSERT_EQ(0, add_pair(if_a, if_b, MTU));
 			ASSERT_EQ(0, open_loose(&self->p.a, if_a));
 			ASSERT_EQ(0, tp4_bind(b->s.fd, if_b, ETH_P_ALL));
 			ASSERT_EQ(0, zc_set(b, 1));

@@ -242,9 +242,7 @@ TEST_F(target, redirected_to_us)
 	int map = bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1), ifindex, fd, i, round;
 
 	ASSERT_LE(0, map);
-	ASSERT_EQ(0, add_veth(if_c, if_d, XDP_MTU));
-	ASSERT_EQ(0, set_up(if_c, true));
-	ASSERT_EQ(0, set_up(if_d, true));
+	ASSERT_EQ(0, add_pair(if_c, if_d, XDP_MTU));
 	ifindex = if_nametoindex(if_a);
 	ASSERT_EQ(0, bpf_set(map, 0, &ifindex));
 	ASSERT_EQ(0, xdp_keyed_load(&self->x, map, 0));
