@@ -344,6 +344,7 @@ def tree(force: bool, keep: bool) -> str:
     try:
         head = build_commits(new, series)
     except Error as err:
+        err = Error(f"{err}\nThe base is {text('log', '-1', '--format=%s', new)}.")
         if resolve("HEAD") and new != resolve("base"):
             port = "git -C build/linux rebase --onto refs/tpacket4/base base"
             err = Error(f"{err}\nTo port the series: {port}; make import")

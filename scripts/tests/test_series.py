@@ -183,6 +183,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("net/old.c.d/two.patch does not apply", said)
         self.assertIn("@@ -20,7 +20,7 @@", said)
         self.assertIn("-\treturn 44;", said)
+        self.assertIn("The base is Linux ", said)
 
     def test_nothing_unimported_is_lost(self) -> None:
         self.series("tree")
