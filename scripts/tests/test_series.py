@@ -176,6 +176,11 @@ class SeriesTest(unittest.TestCase):
         gone = {"net/more.c", f"net/other.c.d/{slug}.patch", f"series/{slug}.msg"}
         self.assertEqual(self.files().keys(), files.keys() - gone)
 
+    def test_base_as_debian_unpacks_it(self) -> None:
+        self.write("kernel/.gitignore", "*.o\n/*\n!/debian/\n")
+        self.series("tree")
+        self.assertTrue((self.linux / "Makefile").exists())
+
     def test_failing_hunk_is_named(self) -> None:
         bad = edit("net/old.c", 4, 2).replace("return 4;", "return 44;")
         self.write("net/old.c.d/two.patch", bad)
