@@ -34,7 +34,6 @@ SKIP = 4  # kselftest's exit code for it
 # Of what these test, a program's word size is no part.
 SAME_IN_32_BIT = ("_adjust", "_dev", "_life", "_race", "_redirect", "_send")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
-XL710_DEBUG = ("probe", "reset", "traffic", "xskxceiver")
 
 # What no kernel log may contain.
 SPLAT = re.compile(
@@ -60,6 +59,7 @@ class Test:
     timeout: int = 900
     vm: list[str] = field(default_factory=list)
     only_named: str = ""  # why it does not run unless it is asked for by name
+    alone: bool = False  # it measures time: no other test beside it
 
 
 @dataclass
@@ -270,11 +270,6 @@ def find_xl710_tests(kernel: str) -> list[Test]:
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
 
     names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib"}
-    if kernel == "debug":  # slow there; these are where a driver's bugs show
-        tests = [test(name, name, "xl710") for name in XL710_DEBUG]
-        for item in tests:
-            item.only_named = "takes too long in software emulation"
-        return tests
     # probe looks at the log from the boot on: first.
     two = ["probe", *sorted(names - {"probe", "generator"})]
     tests = [
@@ -284,8 +279,9 @@ def find_xl710_tests(kernel: str) -> list[Test]:
         test("generator", "generator", "xl710-gen"),
     ]
     for item in tests:
-        if item.name in XL710_TIMED:
-            item.only_named = "fails on a busy machine: packets come too late"
+        item.alone = item.name in XL710_TIMED
+        if kernel == "debug":
+            item.only_named = "a driver of others, and slow there"
     return tests
 
 
@@ -364,10 +360,10 @@ def main() -> int:
         print("\n".join(f"{where:6} {test.name}" for where, test in plan))
         return 0
     # What wants the same machine shares a boot; the slowest kernel goes first.
-    boots: dict[tuple[str, tuple[str, ...]], list[Test]] = {}
+    boots: dict[tuple[str, bool, tuple[str, ...]], list[Test]] = {}
     for where, test in sorted(plan, key=lambda item: item[0] != "debug"):
-        boots.setdefault((where, tuple(test.vm)), []).append(test)
-    for (where, vm), tests in boots.items():
+        boots.setdefault((where, test.alone, tuple(test.vm)), []).append(test)
+    for (where, _, vm), tests in boots.items():
         if where == "debug":
             name = "-".join(["kmemleak", *vm[1:2]])
             tests.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
@@ -382,10 +378,15 @@ def main() -> int:
 
     total = Result()
     # Two at a time: much of what a test does is to wait.
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(run_group, where, t) for (where, _), t in boots.items()]
-        for job in jobs:
-            total.add(job.result())
+    for alone in (False, True):
+        with ThreadPoolExecutor(1 if alone else 2) as pool:
+            jobs = [
+                pool.submit(run_group, where, tests)
+                for (where, by_itself, _), tests in boots.items()
+                if by_itself == alone
+            ]
+            for job in jobs:
+                total.add(job.result())
     for line in not_asked_for:
         total.skip(line)
         print(f"       skipped: {line}; TESTS= names it to run it")

@@ -15,6 +15,7 @@
 XSKXCEIVER=${XSKXCEIVER:-$HERE/../../../../build/selftests/bpf/xskxceiver}
 VETH=xlv
 HUGE=/proc/sys/vm/nr_hugepages
+DMA_DEBUG=/sys/kernel/debug/dma-api
 MODES=${XSK_MODES:-${SHORT:+drv zc}}
 MODES=${MODES:-skb drv zc}
 CASES=${XSK_CASES:-${SHORT:+SEND_RECEIVE SEND_RECEIVE_UNALIGNED BIDIRECTIONAL XDP_SHARED_UMEM}}
@@ -106,10 +107,11 @@ loses_count()
 		[ "${BASH_REMATCH[1]}" -eq $((BASH_REMATCH[2] + 1)) ]
 }
 
-# one MODE POLLING CASE NAME
+# one MODE POLLING CASE NAME: three times, as nothing holds the sender back when
+# a receiver gets no CPU in time and its ring runs out of buffers.
 one()
 {
-	local out name="xskxceiver: $1, $2: $4"
+	local out try name="xskxceiver: $1, $2: $4"
 
 	# i40e_add_xsk_frag() takes virt_to_page() of a buffer that is vmapped.
 	# With a virtual memory map that is harmless, else it is an oops.
@@ -121,7 +123,17 @@ one()
 		fi
 		;;
 	esac
-	out=$(run $NS0 "$IF0" "$IF1" "$1" "$2" "$3") || :
+	if [[ $1-$4 = zc-*UNALIGNED* ]] && [ -e $DMA_DEBUG ]; then
+		skip "$name" "AF_XDP syncs across the pages that it mapped one by one, DMA_API_DEBUG calls that an error"
+		return
+	fi
+	for try in 1 2 3; do
+		out=$(run $NS0 "$IF0" "$IF1" "$1" "$2" "$3") || :
+		case $out in
+		*'ok 1 PASS'* | *'ok 1 # SKIP '*) break ;;
+		esac
+		echo "# $name: try $try: $(why "$out" || :)"
+	done
 	case $out in
 	*'ok 1 PASS'*)
 		ok "$name"
