@@ -6,7 +6,7 @@
 # order, byte for byte. Ping, UDP and TCP in both directions, small and large
 # packets, plain and VLAN-tagged.
 
-# shellcheck source=tpacket4_net.sh
+# shellcheck source-path=SCRIPTDIR source=tpacket4_net.sh
 source "$(dirname "$0")/tpacket4_net.sh"
 need tcpdump ping python3 ip
 

@@ -10,7 +10,7 @@
 # The bridge looks at each packet's checksums; the programs at both ends compare
 # what they receive with what was sent.
 
-# shellcheck source=tpacket4_net.sh
+# shellcheck source-path=SCRIPTDIR source=tpacket4_net.sh
 source "$(dirname "$0")/tpacket4_net.sh"
 need ping python3 ip ethtool tcpdump
 [ -c /dev/net/tun ] || skip "needs /dev/net/tun"
