@@ -328,7 +328,7 @@ static inline void fill_packet(void *buf, size_t len, uint32_t seq)
 
 /* UDP from a port of its own: one flow a port. */
 static inline void fill_udp(char *p, unsigned int len, unsigned int port,
-		     uint32_t seq)
+			    uint32_t seq)
 {
 	fill_packet(p, len, seq);
 	p[12] = ETH_P_IP >> 8;
