@@ -176,7 +176,7 @@ static int ring_to_tap(struct zc *z, int tap, int mtu)
 		if (len == -EAGAIN)
 			return 0;
 		if (len < ETH_HLEN)
-			return -1;
+			return len < 0 ? len : -EBADMSG;
 		count.chains += z->s.rx.used - before > 1;
 		check_packet(buf, len, mtu);
 		count.to_tap++;
@@ -189,7 +189,7 @@ static int ring_to_tap(struct zc *z, int tap, int mtu)
 static int tap_to_ring(struct zc *z, int tap)
 {
 	static char buf[BUF_SIZE];
-	int n, len;
+	int n, len, err;
 
 	zc_reap(z);
 	for (n = 0; n < 32; n++) {
@@ -200,8 +200,9 @@ static int tap_to_ring(struct zc *z, int tap)
 		len = read(tap, buf, sizeof(buf));
 		if (len <= 0)
 			break;
-		if (zc_put(z, buf, len, z->s.frame_size, 0))
-			return -1;
+		err = zc_put(z, buf, len, z->s.frame_size, 0);
+		if (err)
+			return err;
 		count.to_ring++;
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -245,8 +246,14 @@ int main(int argc, char **argv)
 	p[1] = (struct pollfd){ .fd = tap, .events = POLLIN };
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		poll(p, 2, 100);
-		if (ring_to_tap(&z, tap, mtu) || tap_to_ring(&z, tap)) {
-			fprintf(stderr, "the ring is broken\n");
+		err = ring_to_tap(&z, tap, mtu);
+		if (err) {
+			fprintf(stderr, "Rx ring: %s\n", strerror(-err));
+			return 1;
+		}
+		err = tap_to_ring(&z, tap);
+		if (err) {
+			fprintf(stderr, "Tx ring: %s\n", strerror(-err));
 			return 1;
 		}
 	}

@@ -186,9 +186,12 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	for (i = z->count; i > rx_nr; i--)
 		z->s.spare[z->s.nr_spare++] = z->first + i - 1;
 	z->min_offset = z->s.offset + (cfg->n ? XDP_PACKET_HEADROOM : 0);
-	if (cfg->ifname)
+	/* in this order, nothing comes in by copy mode, at another offset */
+	if (cfg->n)
+		err = zc_set(z, cfg->n);
+	if (!err && cfg->ifname)
 		err = tp4_bind(z->s.fd, cfg->ifname, ETH_P_ALL);
-	return err ? err : cfg->n ? zc_set(z, cfg->n) : 0;
+	return err;
 }
 
 static inline void zc_close(struct zc *z)
