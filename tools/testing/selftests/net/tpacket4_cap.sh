@@ -18,24 +18,29 @@ setup() {
 		ip netns exec "$ns" sysctl -qw \
 			net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	done
-	ip -n "$left" link add veth0 mtu 9000 address 02:00:00:00:00:01 \
-		type veth peer name veth0 mtu 9000 \
-		address 02:00:00:00:00:02 netns "$right"
-	ip -n "$left" link set veth0 up
-	ip -n "$right" link set veth0 up
-	ip -n "$left" addr add 192.0.2.1/24 dev veth0
-	ip -n "$right" addr add 192.0.2.2/24 dev veth0
-	ip -n "$left" link add link veth0 name vlan7 type vlan id 7
-	ip -n "$right" link add link veth0 name vlan7 type vlan id 7
-	ip -n "$left" link set vlan7 up
-	ip -n "$right" link set vlan7 up
-	ip -n "$left" addr add 198.51.100.1/24 dev vlan7
-	ip -n "$right" addr add 198.51.100.2/24 dev vlan7
-	# ARP may ask at any time, also between the start of the two programs
-	ip -n "$left" neigh add 192.0.2.2 dev veth0 lladdr 02:00:00:00:00:02
-	ip -n "$right" neigh add 192.0.2.1 dev veth0 lladdr 02:00:00:00:00:01
-	ip -n "$left" neigh add 198.51.100.2 dev vlan7 lladdr 02:00:00:00:00:02
-	ip -n "$right" neigh add 198.51.100.1 dev vlan7 lladdr 02:00:00:00:00:01
+	# ARP may ask at any time, also between the start of the two programs:
+	# no need to
+	ip -n "$left" -batch - <<-END
+		link add veth0 mtu 9000 address 02:00:00:00:00:01 type veth \
+			peer name veth0 mtu 9000 address 02:00:00:00:00:02 \
+			netns $right
+		link set veth0 up
+		link add link veth0 name vlan7 type vlan id 7
+		link set vlan7 up
+		addr add 192.0.2.1/24 dev veth0
+		addr add 198.51.100.1/24 dev vlan7
+		neigh add 192.0.2.2 dev veth0 lladdr 02:00:00:00:00:02
+		neigh add 198.51.100.2 dev vlan7 lladdr 02:00:00:00:00:02
+	END
+	ip -n "$right" -batch - <<-END
+		link set veth0 up
+		link add link veth0 name vlan7 type vlan id 7
+		link set vlan7 up
+		addr add 192.0.2.2/24 dev veth0
+		addr add 198.51.100.2/24 dev vlan7
+		neigh add 192.0.2.1 dev veth0 lladdr 02:00:00:00:00:01
+		neigh add 198.51.100.1 dev vlan7 lladdr 02:00:00:00:00:01
+	END
 	wait_for 20 in_left ping -c 1 -W 1 192.0.2.2 ||
 		fail "no connection on veth0"
 	wait_for 20 in_left ping -c 1 -W 1 198.51.100.2 ||
@@ -87,8 +92,8 @@ compare() {
 	# and the traffic was what it should be
 	for filter in 'icmp[0] == 8' 'icmp[0] == 0' 'udp port 40007' \
 		'tcp port 40007' 'vlan 7 and icmp' 'vlan 7 and tcp'; do
-		tcpdump -r "$b" -nn -t -c 1 "$filter" 2>/dev/null |
-			grep -q . || fail "$what: nothing of '$filter'"
+		[ "$(tcpdump -r "$b" -nn -t -c 1 "$filter" 2>/dev/null)" ] ||
+			fail "$what: nothing of '$filter'"
 	done
 	echo "ok: $what: the same byte for byte"
 }

@@ -25,7 +25,7 @@ fi
 echo "$total bytes each way a connection"
 
 setup() {
-	local mtu=$1 ns
+	local mtu=$1
 
 	setup_ns left right
 	in_right sysctl -qw net.ipv6.conf.default.disable_ipv6=1
@@ -33,16 +33,19 @@ setup() {
 		type veth peer name veth0 mtu "$mtu" \
 		address 02:00:00:00:00:02 netns "$right"
 	in_right sysctl -qw net.ipv6.conf.default.disable_ipv6=0
-	ip -n "$right" tuntap add dev tap0 mode tap
-	ip -n "$right" link set tap0 mtu "$mtu" address 02:00:00:00:00:03
 	# All that a stack may leave to a device, and that a ring cannot do
 	in_left ethtool -K veth0 tx on sg on tso on gso on gro on >/dev/null
 	in_right ethtool -K veth0 gro on >/dev/null
-	for ns in "$left" "$right"; do
-		ip -n "$ns" link set veth0 up
-	done
-	ip -n "$left" addr add 192.0.2.1/24 dev veth0
-	ip -n "$left" addr add 2001:db8::1/64 dev veth0 nodad
+	ip -n "$right" -batch - <<-END
+		tuntap add dev tap0 mode tap
+		link set tap0 mtu $mtu address 02:00:00:00:00:03
+		link set veth0 up
+	END
+	ip -n "$left" -batch - <<-END
+		link set veth0 up
+		addr add 192.0.2.1/24 dev veth0
+		addr add 2001:db8::1/64 dev veth0 nodad
+	END
 }
 
 start_bridge() {
@@ -53,9 +56,11 @@ start_bridge() {
 	pids+=("$bridge")
 	wait_for 120 grep -q bridging "$tmp/bridge.out" ||
 		fail "the bridge does not start"
-	ip -n "$right" link set tap0 up
-	ip -n "$right" addr add 192.0.2.2/24 dev tap0
-	ip -n "$right" addr add 2001:db8::2/64 dev tap0 nodad
+	ip -n "$right" -batch - <<-END
+		link set tap0 up
+		addr add 192.0.2.2/24 dev tap0
+		addr add 2001:db8::2/64 dev tap0 nodad
+	END
 	start_server 192.0.2.2 2001:db8::2
 }
 
@@ -71,9 +76,17 @@ watch_tso() {
 		fail "tcpdump does not start"
 }
 
-# value NAME: a number of the bridge's last report
-value() {
-	sed -nE "s/(^|.* )$1 ([0-9]+)( .*|$)/\2/p" "$tmp/bridge.out"
+# The bridge's last report: the number of each NAME
+declare -A value
+read_report() {
+	local i words
+
+	value=()
+	while read -r -a words; do
+		for ((i = 0; i + 1 < ${#words[@]}; i += 2)); do
+			value[${words[i]}]=${words[i + 1]}
+		done
+	done <"$tmp/bridge.out"
 }
 
 run() {
@@ -92,13 +105,14 @@ run() {
 	kill -INT "$bridge"
 	wait "$bridge" || fail "MTU $mtu: the bridge is not content"
 	cat "$tmp/bridge.out"
+	read_report
 	for name in arp icmp icmp6 nd tcp tcp6 udp udp6 fragments; do
-		[ "$(value "$name")" -gt 0 ] || fail "MTU $mtu: no $name seen"
+		[ "${value[$name]}" -gt 0 ] || fail "MTU $mtu: no $name seen"
 	done
 	for name in bad_ip bad_checksum too_long errors strays; do
-		[ "$(value "$name")" -eq 0 ] || fail "MTU $mtu: $name"
+		[ "${value[$name]}" -eq 0 ] || fail "MTU $mtu: $name"
 	done
-	if [ "$mtu" -gt 2000 ] && [ "$(value chains)" -eq 0 ]; then
+	if [ "$mtu" -gt 2000 ] && [ "${value[chains]}" -eq 0 ]; then
 		fail "MTU $mtu: no packet of several frames"
 	fi
 	end_programs
