@@ -127,6 +127,12 @@ one()
 		skip "$name" "AF_XDP syncs across the pages that it mapped one by one, DMA_API_DEBUG calls that an error"
 		return
 	fi
+	# Its sender has 1024 frames and waits for 2048 to be free: with whatever
+	# driver, it sends nothing.
+	if [ "$4" = HW_SW_MAX_RING_SIZE ]; then
+		skip "$name" "the test's batches are larger than its area"
+		return
+	fi
 	for try in 1 2 3; do
 		out=$(run $NS0 "$IF0" "$IF1" "$1" "$2" "$3") || :
 		case $out in
