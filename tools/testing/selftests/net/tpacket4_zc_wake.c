@@ -275,9 +275,10 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	EXPECT_EQ(0, wait_for_exit(pid));
 	TH_LOG("%u kicks, %u packets without one", sh->kicks, sh->silent);
 	EXPECT_EQ(total, sh->kicks + sh->silent);
-	/* else the flag says nothing */
+	/* else the flag says nothing; in the short run the two need not meet */
 	EXPECT_LT(0U, sh->kicks);
-	EXPECT_LT(0U, sh->silent);
+	if (!tp4_fast())
+		EXPECT_LT(0U, sh->silent);
 }
 
 /* A program that knows nothing of the page: sendto() after each post. */
