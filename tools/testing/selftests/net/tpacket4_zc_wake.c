@@ -245,7 +245,7 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	ASSERT_EQ(0, set_sockopt(self->b.s.fd, SO_BUSY_POLL, 20));
 	pid = tp4_fork();
 	ASSERT_LE(0, pid);
-	/* on one CPU, no packet ever finds the queue being run */
+	/* on one CPU, hardly a packet finds the queue being run */
 	pin_to_cpu(!pid);
 	if (!pid)
 		_exit(send_by_need(&self->a, total, self->b.s.rx.size, sh));
@@ -277,9 +277,10 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	EXPECT_EQ(0, wait_for_exit(pid));
 	TH_LOG("%u kicks, %u packets without one", sh->kicks, sh->silent);
 	EXPECT_EQ(total, sh->kicks + sh->silent);
-	/* else the flag says nothing */
+	/* Without a kick only while the two CPUs run at the same time, which a
+	 * virtual machine does not promise: busy's prefer variants look at it.
+	 */
 	EXPECT_LT(0U, sh->kicks);
-	EXPECT_LT(0U, sh->silent);
 }
 
 /* A program that knows nothing of the page: sendto() after each post. */
