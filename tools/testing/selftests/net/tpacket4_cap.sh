@@ -10,6 +10,21 @@
 source "$(dirname "$0")/tpacket4_net.sh"
 need tcpdump ping python3 ip
 
+# set_up_end NAMESPACE NUMBER PEER'S-NUMBER: addresses end in the number
+set_up_end() {
+	# ARP may ask at any time, also between the start of the two programs:
+	# no need to
+	ip -n "$1" -batch - <<-END
+		link set veth0 up
+		link add link veth0 name vlan7 type vlan id 7
+		link set vlan7 up
+		addr add 192.0.2.$2/24 dev veth0
+		addr add 198.51.100.$2/24 dev vlan7
+		neigh add 192.0.2.$3 dev veth0 lladdr 02:00:00:00:00:0$3
+		neigh add 198.51.100.$3 dev vlan7 lladdr 02:00:00:00:00:0$3
+	END
+}
+
 setup() {
 	local ns
 
@@ -18,29 +33,11 @@ setup() {
 		ip netns exec "$ns" sysctl -qw \
 			net.ipv6.conf.default.disable_ipv6=1 2>/dev/null || :
 	done
-	# ARP may ask at any time, also between the start of the two programs:
-	# no need to
-	ip -n "$left" -batch - <<-END
-		link add veth0 mtu 9000 address 02:00:00:00:00:01 type veth \
-			peer name veth0 mtu 9000 address 02:00:00:00:00:02 \
-			netns $right
-		link set veth0 up
-		link add link veth0 name vlan7 type vlan id 7
-		link set vlan7 up
-		addr add 192.0.2.1/24 dev veth0
-		addr add 198.51.100.1/24 dev vlan7
-		neigh add 192.0.2.2 dev veth0 lladdr 02:00:00:00:00:02
-		neigh add 198.51.100.2 dev vlan7 lladdr 02:00:00:00:00:02
-	END
-	ip -n "$right" -batch - <<-END
-		link set veth0 up
-		link add link veth0 name vlan7 type vlan id 7
-		link set vlan7 up
-		addr add 192.0.2.2/24 dev veth0
-		addr add 198.51.100.2/24 dev vlan7
-		neigh add 192.0.2.1 dev veth0 lladdr 02:00:00:00:00:01
-		neigh add 198.51.100.1 dev vlan7 lladdr 02:00:00:00:00:01
-	END
+	ip -n "$left" link add veth0 mtu 9000 address 02:00:00:00:00:01 \
+		type veth peer name veth0 mtu 9000 \
+		address 02:00:00:00:00:02 netns "$right"
+	set_up_end "$left" 1 2
+	set_up_end "$right" 2 1
 	wait_for 20 in_left ping -c 1 -W 1 192.0.2.2 ||
 		fail "no connection on veth0"
 	wait_for 20 in_left ping -c 1 -W 1 198.51.100.2 ||
