@@ -293,6 +293,33 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 	}
 }
 
+/* The device goes, at any moment of close(). */
+TEST_F_TIMEOUT(life, close_while_unregistered, 120)
+{
+	unsigned int i, rounds = tp4_fast() ? 15 : 60, took = 30, x = 815;
+
+	for (i = 0; i < rounds; i++) {
+		uint64_t start = now_ms();
+		pid_t pid = tp4_fork();
+
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			close(self->p.b.s.fd);
+			_exit(run_ip("link del %s\n", if_a) ? 1 : 0);
+		}
+		x = x * 1664525 + 1013904223;
+		usleep(took * (x >> 16) * 1000ULL >> 16);
+		zc_close(&self->p.b);
+		EXPECT_EQ(0, wait_for_exit(pid));
+		took = now_ms() - start;
+
+		zc_close(&self->p.a);
+		tp4_net_setup(_metadata);
+		ASSERT_EQ(0, open_loose(&self->p.a, if_a));
+		ASSERT_EQ(0, open_loose(&self->p.b, if_b));
+	}
+}
+
 /* The namespace goes with everything in it on, and busy. */
 TEST_F(life, netns_gone)
 {
