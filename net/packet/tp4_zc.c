@@ -123,6 +123,7 @@ static void tp4_zc_drain(struct tp4_queue *q, int error)
 static void tp4_zc_disable(struct tp4_zc *zc, int error)
 {
 	struct packet_sock *po = pkt_sk(zc->sk);
+	struct sock *sk = zc->sk;
 
 	ASSERT_RTNL();
 
@@ -136,11 +137,13 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 	tp4_status_need_wakeup(po, true);
 	zc->tx.q->zerocopy = false;
 	WRITE_ONCE(po->tp4_zc_pair, 0);
-	/* Who sees this may remove the rings. */
+	sock_hold(sk);
+	/* Who sees this may remove the rings, and close() need not wait. */
 	rcu_assign_pointer(po->tp4_zc, NULL);
 
-	zc->sk->sk_data_ready(zc->sk);
-	zc->sk->sk_write_space(zc->sk);
+	sk->sk_data_ready(sk);
+	sk->sk_write_space(sk);
+	sock_put(sk);
 	synchronize_net();
 	netdev_put(zc->dev, &zc->dev_tracker);
 	kfree(zc);
