@@ -38,25 +38,17 @@ static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
 static void tp4a_rx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 nr_frames = q->area->nr_frames;
-	u32 space = tp4a_space(a);
+	u32 space = tp4a_space(a), frame;
 
-	for (; space; space--) {
-		struct tpacket4_desc desc;
-		u32 frame;
-
-		if (!tp4q_take_one(q, q->in, &desc))
-			break;
-		if (unlikely(desc.idx >= nr_frames)) {
-			tp4q_rx_take_one(q, &frame);
-			continue;
-		}
-		q->held[q->in++ & q->mask] = desc.idx;
+	for (; space && tp4q_rx_take_one(q, &frame); space--) {
 		/* The program's word for the rest does not count. */
-		desc.len = 0;
-		desc.offset = a->offset;
-		desc.flags = 0;
-		tp4a_put(a, q, &desc);
+		struct tpacket4_desc desc = {
+			.idx = frame,
+			.offset = a->offset,
+		};
+
+		if (likely(frame != TP4_NOT_HELD))
+			tp4a_put(a, q, &desc);
 	}
 }
 

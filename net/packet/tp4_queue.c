@@ -5,10 +5,17 @@
 
 #include "tp4_queue.h"
 
-/* Give the program back a posted descriptor that names no frame. It goes to
- * the oldest slot, and the good ones taken before it move up by one.
+/**
+ * tp4q_rx_refuse() - return a posted descriptor that names no frame
+ * @q:		an Rx queue
+ * @idx:	what it names
+ *
+ * It goes to the oldest slot, and the good ones taken before it move up by
+ * one.
+ *
+ * Context: Under the queue's Rx lock.
  */
-static void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
+void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 {
 	struct tpacket4_desc desc = { .idx = idx, .error = EINVAL };
 	unsigned long out = atomic_long_read(&q->out);
@@ -19,32 +26,6 @@ static void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 	atomic_long_set(&q->out, out + 1);
 	tp4q_publish(q, out, &desc);
 	atomic_long_inc(&q->invalid);
-}
-
-/**
- * tp4q_rx_take_one() - take the next posted frame
- * @q:		an Rx queue
- * @frame:	set to its number, or to TP4_NOT_HELD where the descriptor named
- *		none and was returned
- *
- * Context: Under the queue's Rx lock.
- * Return: whether a descriptor was posted.
- */
-bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
-{
-	struct tpacket4_desc desc;
-
-	if (!tp4q_take_one(q, q->in, &desc))
-		return false;
-
-	if (likely(desc.idx < q->area->nr_frames)) {
-		*frame = desc.idx;
-		q->held[q->in++ & q->mask] = desc.idx;
-	} else {
-		*frame = TP4_NOT_HELD;
-		tp4q_rx_refuse(q, desc.idx);
-	}
-	return true;
 }
 
 /**

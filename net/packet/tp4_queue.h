@@ -194,9 +194,35 @@ static inline void tp4q_return(struct tp4_queue *q,
 		tp4q_publish(q, pos + nr, &descs[nr]);
 }
 
-bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame);
+void tp4q_rx_refuse(struct tp4_queue *q, u64 idx);
 void tp4q_rx_take(struct tp4_queue *q, u32 nr);
 void tp4q_rx_count_drop(struct tp4_queue *q);
+
+/**
+ * tp4q_rx_take_one() - take the next posted frame
+ * @q:		an Rx queue
+ * @frame:	set to its number, or to TP4_NOT_HELD where the descriptor named
+ *		none and was returned
+ *
+ * Context: Under the queue's Rx lock.
+ * Return: whether a descriptor was posted.
+ */
+static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
+{
+	struct tpacket4_desc desc;
+
+	if (!tp4q_take_one(q, q->in, &desc))
+		return false;
+
+	if (likely(desc.idx < q->area->nr_frames)) {
+		*frame = desc.idx;
+		q->held[q->in++ & q->mask] = desc.idx;
+	} else {
+		*frame = TP4_NOT_HELD;
+		tp4q_rx_refuse(q, desc.idx);
+	}
+	return true;
+}
 
 /**
  * tp4q_rx_reserve() - claim posted frames for a packet
