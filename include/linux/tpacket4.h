@@ -21,6 +21,7 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/if_packet.h>
+#include <linux/if_vlan.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <net/netdev_rx_queue.h>
@@ -417,6 +418,30 @@ static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
 }
 
 /**
+ * tp4f_check_len() - may a device send a packet of this length?
+ * @p:		the packet, at its first frame
+ * @dev:	the device
+ * @len:	the packet's length, as tp4f_packet_len() has it
+ *
+ * Return: 0, -EINVAL if there is not even a link layer header, -EMSGSIZE if the
+ * packet is longer than the MTU allows.
+ */
+static inline int tp4f_check_len(const struct tp4_frame_set *p,
+				 const struct net_device *dev, u32 len)
+{
+	u32 max = READ_ONCE(dev->mtu) + dev->hard_header_len;
+	const struct ethhdr *eth = tp4f_get_data(p);
+
+	if (unlikely(len < ETH_HLEN))
+		return -EINVAL;
+	if (likely(len <= max) ||
+	    (len <= max + VLAN_HLEN && tp4f_get_frame_len(p) >= ETH_HLEN &&
+	     eth_type_vlan(READ_ONCE(eth->h_proto))))
+		return 0;
+	return -EMSGSIZE;
+}
+
+/**
  * tp4a_populate() - let the source fill the array
  * @a:	the array
  *
@@ -482,6 +507,7 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 }
 
 /* All of the following are in net/packet/tp4_array*.c and tp4_xdp.c. */
+u32 tp4_frame_room(const void *rx_opaque);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
@@ -493,6 +519,7 @@ tp4a_skb_sink_new(size_t elems, void *opaque,
 void tp4a_free(struct tp4_packet_array *a);
 int tp4a_flush_completed(struct tp4_packet_array *a);
 void tp4a_recycle(struct tp4_packet_array *a);
+void tp4a_reuse(struct tp4_packet_array *a, u32 nr);
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);

@@ -89,6 +89,33 @@ void tp4a_recycle(struct tp4_packet_array *a)
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 
+/**
+ * tp4a_reuse() - let the frames that were processed last be filled again
+ * @a:	the array, for Rx
+ * @nr:	how many
+ *
+ * For what the hardware has taken frames for and is no packet, or no good one.
+ * They go to the array's end. Those processed before them move up by @nr, and
+ * wait to be flushed as before.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
+{
+	while (nr--) {
+		u32 pos = a->curr - 1;
+		struct tp4_frame frame = a->items[pos & a->mask];
+
+		for (; pos != a->start; pos--)
+			a->items[pos & a->mask] =
+				a->items[(pos - 1) & a->mask];
+		a->start++;
+		frame.offset = a->offset;
+		a->items[a->end++ & a->mask] = frame;
+	}
+}
+EXPORT_SYMBOL_GPL(tp4a_reuse);
+
 /* Fill the next frames of @a from the frames of a packet of another size. */
 static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 			     struct tp4_frame_set *p, u32 len)

@@ -276,6 +276,23 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 }
 
 /**
+ * tp4_frame_room() - how much data will a frame take?
+ * @rx_opaque:	of struct tp4_netdev_parms
+ *
+ * For a driver whose hardware has limits, before it makes an array.
+ *
+ * Context: In ndo_tp4_zerocopy.
+ * Return: bytes of data that an empty frame of the Rx array takes.
+ */
+u32 tp4_frame_room(const void *rx_opaque)
+{
+	const struct tp4_end *end = rx_opaque;
+
+	return end->q->room - XDP_PACKET_HEADROOM;
+}
+EXPORT_SYMBOL_GPL(tp4_frame_room);
+
+/**
  * tp4a_rx_new() - make an array of frames to receive into
  * @rx_opaque:	of struct tp4_netdev_parms
  * @elems:	frames that it must have room for
@@ -300,7 +317,7 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 		return NULL;
 
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
-	a->room = q->area->frame_size - a->offset;
+	a->room = tp4_frame_room(end);
 	/* What copy mode has taken and not used, fewer than a cache line */
 	for (pos = atomic_long_read(&q->out); pos != q->in; pos++) {
 		struct tpacket4_desc desc = {
