@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# AF_PACKET V4 in zero-copy mode: the selftest tpacket4_zc_port on both ports, and
+# a stack that answers through tpacket4_zc_bridge.
+#
+#	SELFTESTS=DIR  if not what scripts/progs selftests built
+#	TP4_TESTS=...  options of tpacket4_zc_port, "-t xdp" for example
+# shellcheck disable=SC2317,SC2086 source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net}
+NS=xlp			# both ports, as v4a and v4b
+DIR=$(mktemp -d)
+
+# What the selftest says is a result a line
+port_tests()
+{
+	local t
+
+	nsx ip link set dev v4a up
+	nsx ip link set dev v4b up
+	nsx "$SELFTESTS/tpacket4_zc_port" ${TP4_TESTS:-} || FAILED=1
+}
+
+# not ip netns exec, which hides debugfs behind a new /sys
+nsx() { nsenter --net=/run/netns/$NS "$@"; }
+
+to_one_netns()
+{
+	local n
+
+	ip netns add $NS
+	# no packet but the test's own
+	nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+	for n in 0 1; do
+		local from=xl$n if=IF$n name=v4a
+
+		[ $n = 0 ] || name=v4b
+		ip -n $from link set "${!if}" down
+		ip -n $from addr flush dev "${!if}"
+		ip -n $from link set "${!if}" netns $NS name $name
+	done
+	nsx ip link set lo up
+}
+
+from_one_netns()
+{
+	nsx ip link set v4a down
+	nsx ip link set v4b down
+	nsx ip link set v4a netns $NS0 name "$IF0"
+	nsx ip link set v4b netns $NS1 name "$IF1"
+	n0 ip link set "$IF0" up
+	n1 ip link set "$IF1" up
+	addresses
+	wait_for 10 links_up
+}
+
+# A stack in $NS1 behind a tap talks to that of $NS0
+start_bridge()
+{
+	n1 ethtool -L "$IF1" combined 1
+	n1 ip addr flush dev "$IF1"
+	n1 sysctl -qw "net.ipv6.conf.$IF1.disable_ipv6=1"
+	n1 ip link set "$IF1" mtu "$1" promisc on up
+	n0 ip link set "$IF0" mtu "$1"
+	n1 ip tuntap add dev tap0 mode tap
+	n1 ip link set tap0 mtu "$1" address "$(n1 cat /sys/class/net/"$IF1"/address)"
+	wait_for 10 links_up || return 1
+	ip netns exec $NS1 "$SELFTESTS/tpacket4_zc_bridge" "$IF1" tap0 \
+		>"$DIR/bridge" 2>&1 &
+	BRIDGE=$!
+	PIDS+=($BRIDGE)
+	wait_for 60 grep -q bridging "$DIR/bridge" || return 1
+	n1 ip link set tap0 up
+	n1 ip addr add $IP1/24 dev tap0
+	n1 ip addr add $IP61/64 dev tap0 nodad
+	ip netns exec $NS1 python3 "$SELFTESTS/tpacket4_echo.py" serve \
+		$IP1 $IP61 >"$DIR/server" 2>&1 &
+	SERVER=$!
+	PIDS+=($SERVER)
+	wait_for 60 grep -q ready "$DIR/server"
+}
+
+bridge_traffic()
+{
+	local ip
+
+	for ip in $IP1 $IP61; do
+		wait_for 20 n0 ping -q -c 1 -W 1 $ip || return 1
+		n0 ping -q -c 20 -i 0.02 -W 10 $ip || return 1
+		n0 ping -q -c 5 -i 0.02 -W 10 -s 8000 $ip || return 1
+		n0 python3 "$SELFTESTS/tpacket4_echo.py" talk $ip 100000 ||
+			return 1
+	done
+}
+
+# The bridge ends with what it saw: no bad checksum, no packet of wrong length
+bridge_content()
+{
+	kill -INT $BRIDGE
+	wait $BRIDGE || { cat "$DIR/bridge"; return 1; }
+	cat "$DIR/bridge"
+	grep -Eq 'to_tap [1-9][0-9]+ to_ring [1-9][0-9]+' "$DIR/bridge"
+}
+
+stop_bridge()
+{
+	kill $SERVER
+	n1 ip link del tap0
+	n1 ip link set "$IF1" promisc off
+	n1 sysctl -qw "net.ipv6.conf.$IF1.disable_ipv6=0"
+	addresses
+	wait_for 10 n0 ping -q -c 1 -W 1 $IP1
+}
+
+cleanup()
+{
+	set +e
+	from_one_netns
+	ip netns del $NS
+	rm -rf "$DIR"
+	teardown
+} 2>/dev/null
+
+for prog in tpacket4_zc_port tpacket4_zc_bridge tpacket4_echo.py; do
+	if [ ! -e "$SELFTESTS/$prog" ]; then
+		skip "${0##*/}" "no $prog in $SELFTESTS: scripts/progs selftests"
+		exit 0
+	fi
+done
+setup
+trap cleanup EXIT
+export TPACKET4_PORTS=1
+if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
+	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
+fi
+to_one_netns
+port_tests
+from_one_netns
+if [ -z "${TP4_TESTS:-}" ]; then
+	for mtu in 1500 8900; do
+		check "tp4: MTU $mtu: bridge" start_bridge $mtu
+		check "tp4: MTU $mtu: ping, TCP and UDP" bridge_traffic
+		check "tp4: MTU $mtu: what the bridge saw" bridge_content
+		check "tp4: MTU $mtu: the stack has the port back" stop_bridge
+	done
+fi
+finish
