@@ -425,6 +425,46 @@ static void recycled_frames_are_filled_again(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
 }
 
+static void spoilt_frames_go_to_the_end(struct kunit *test)
+{
+	/* What is in the array then: 0 to 2 to flush, the others empty */
+	static const u32 last[] = { 5, 6, ELEMS - 1, 4, 3 };
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < ELEMS; i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < 5; i++) {
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		tp4f_set_frame(&p, 60 + i, 300, true);
+	}
+	tp4a_reuse(t->rxa, 2);
+	KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, ELEMS);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 3);
+	for (i = 0; i < 3; i++) {
+		struct tpacket4_desc *desc = reap(&t->rx);
+
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, i);
+		KUNIT_EXPECT_EQ(test, desc->len, 60 + i);
+	}
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	for (i = 0; i < ELEMS - 3; i++) {
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		KUNIT_EXPECT_EQ(test, tp4f_get_data_offset(&p),
+				XDP_PACKET_HEADROOM);
+		if (i < 2)
+			KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), last[i]);
+		else if (i >= ELEMS - 6)
+			KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p),
+					last[i - (ELEMS - 6) + 2]);
+	}
+	KUNIT_EXPECT_FALSE(test, tp4a_next_frame(t->rxa, &p));
+}
+
 static void one_area_exchanges_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -781,6 +821,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(drivers_error_comes_back),
 	KUNIT_CASE(flushes_what_is_completed),
 	KUNIT_CASE(recycled_frames_are_filled_again),
+	KUNIT_CASE(spoilt_frames_go_to_the_end),
 	KUNIT_CASE(one_area_exchanges_frames),
 	KUNIT_CASE(no_frame_is_a_drop),
 	KUNIT_CASE(freed_arrays_give_all_back),

@@ -531,6 +531,21 @@ void i40e_tp4_attach_ring(struct i40e_ring *ring)
 }
 
 /**
+ * i40e_tp4_alloc_rx_buffers() - hand the first frames to the hardware
+ * @rx_ring:	Rx ring of a zero-copy queue pair, configured
+ *
+ * So that nothing is lost from when the ring is enabled until NAPI runs.
+ *
+ * Context: Process context, while the pair's NAPI is off.
+ */
+void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
+{
+	local_bh_disable();
+	i40e_tp4_fill_rx(rx_ring);
+	local_bh_enable();
+}
+
+/**
  * i40e_tp4_start() - let zero-copy queue pairs begin, or go on
  * @vsi:	the VSI, up
  *

@@ -25,6 +25,7 @@ static inline void i40e_tp4_disown(struct i40e_ring *copy)
 
 int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size);
 void i40e_tp4_attach_ring(struct i40e_ring *ring);
+void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
 void i40e_tp4_start(struct i40e_vsi *vsi);
 void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring);
 void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring);
@@ -68,6 +69,7 @@ static inline void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 }
 
 /* Only declared here: no call is left. */
+void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
 int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget);
 bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring);
 #endif
