@@ -136,7 +136,6 @@ struct tp4_array_ops {
  * @offset:	bytes from the start of an empty frame to its data
  * @frame_shift: log2 of the bytes in a frame of @area
  * @validation:	of what the source gives
- * @direction:	of DMA
  * @ops:	the kind
  * @queue_opaque: belongs to the source and the sink
  * @area:	where the frames come from: arrays of one area may exchange frames
@@ -154,7 +153,6 @@ struct tp4_packet_array {
 	u16			offset;
 	u8			frame_shift;
 	enum tp4_validation	validation;
-	enum dma_data_direction	direction;
 	const struct tp4_array_ops *ops;
 	void			*queue_opaque;
 	const void		*area;
@@ -332,7 +330,7 @@ static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 {
 	dma_sync_single_for_cpu(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				p->pkt_arr->direction);
+				DMA_BIDIRECTIONAL);
 }
 
 /**
@@ -344,7 +342,7 @@ static inline void tp4f_dma_sync_for_device(const struct tp4_frame_set *p,
 					    u32 len)
 {
 	dma_sync_single_for_device(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				   p->pkt_arr->direction);
+				   DMA_BIDIRECTIONAL);
 }
 
 /**

@@ -3,6 +3,8 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/tpacket4.h>
 #include <net/busy_poll.h>
@@ -12,6 +14,27 @@
 #include "tp4_array.h"
 #include "tp4_queue.h"
 #include "tp4_status.h"
+
+/**
+ * struct tp4_mapping - the pages of an area, as a device sees them
+ * @list:	in tp4_mappings
+ * @area:	the area
+ * @dev:	the device
+ * @users:	arrays
+ * @dma:	an address a page
+ *
+ * Shared by all arrays of the area, whose frames may go from one to the other.
+ */
+struct tp4_mapping {
+	struct list_head	list;
+	const struct tp4_area	*area;
+	struct device		*dev;
+	unsigned int		users;
+	dma_addr_t		dma[];
+};
+
+static LIST_HEAD(tp4_mappings);
+static DEFINE_MUTEX(tp4_mappings_lock);
 
 static struct tp4_end *tp4a_end(const struct tp4_packet_array *a)
 {
@@ -185,45 +208,81 @@ static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 		atomic_inc(&end->po->tp_drops);
 }
 
+static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
+					    const struct device *dev)
+{
+	struct tp4_mapping *m;
+
+	list_for_each_entry(m, &tp4_mappings, list) {
+		if (m->area == area && m->dev == dev)
+			return m;
+	}
+	return NULL;
+}
+
+static void tp4_mapping_free(struct tp4_mapping *m, unsigned long pages)
+{
+	while (pages--)
+		dma_unmap_page_attrs(m->dev, m->dma[pages], PAGE_SIZE,
+				     DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
+	kvfree(m);
+}
+
+static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
+					   struct device *dev)
+{
+	struct tp4_mapping *m;
+	unsigned long i;
+
+	m = kvzalloc(struct_size(m, dma, area->nr_pages), GFP_KERNEL);
+	if (!m)
+		return NULL;
+
+	m->area = area;
+	m->dev = dev;
+	for (i = 0; i < area->nr_pages; i++) {
+		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
+					       PAGE_SIZE, DMA_BIDIRECTIONAL,
+					       DMA_ATTR_SKIP_CPU_SYNC);
+		if (dma_mapping_error(dev, m->dma[i])) {
+			tp4_mapping_free(m, i);
+			return NULL;
+		}
+	}
+	list_add(&m->list, &tp4_mappings);
+	return m;
+}
+
+static bool tp4a_map(struct tp4_packet_array *a)
+{
+	struct tp4_mapping *m;
+
+	mutex_lock(&tp4_mappings_lock);
+	m = tp4_mapping_find(a->area, a->dev);
+	if (!m)
+		m = tp4_mapping_new(a->area, a->dev);
+	if (m) {
+		m->users++;
+		a->dma = m->dma;
+	}
+	mutex_unlock(&tp4_mappings_lock);
+	return m;
+}
+
 static void tp4a_unmap(struct tp4_packet_array *a)
 {
-	const struct tp4_area *area = a->area;
-	unsigned long i;
+	struct tp4_mapping *m;
 
 	if (!a->dma)
 		return;
-	for (i = 0; i < area->nr_pages; i++)
-		dma_unmap_page_attrs(a->dev, a->dma[i], PAGE_SIZE,
-				     a->direction, DMA_ATTR_SKIP_CPU_SYNC);
-	kvfree(a->dma);
-	a->dma = NULL;
-}
-
-static int tp4a_map(struct tp4_packet_array *a, const struct tp4_area *area)
-{
-	dma_addr_t *dma;
-	unsigned long i;
-
-	dma = kvcalloc(area->nr_pages, sizeof(*dma), GFP_KERNEL);
-	if (!dma)
-		return -ENOMEM;
-
-	for (i = 0; i < area->nr_pages; i++) {
-		dma[i] = dma_map_page_attrs(a->dev, area->pages[i], 0,
-					    PAGE_SIZE, a->direction,
-					    DMA_ATTR_SKIP_CPU_SYNC);
-		if (dma_mapping_error(a->dev, dma[i]))
-			goto unmap;
+	mutex_lock(&tp4_mappings_lock);
+	m = tp4_mapping_find(a->area, a->dev);
+	if (!--m->users) {
+		list_del(&m->list);
+		tp4_mapping_free(m, m->area->nr_pages);
 	}
-	a->dma = dma;
-	return 0;
-
-unmap:
-	while (i--)
-		dma_unmap_page_attrs(a->dev, dma[i], PAGE_SIZE, a->direction,
-				     DMA_ATTR_SKIP_CPU_SYNC);
-	kvfree(dma);
-	return -EIO;
+	mutex_unlock(&tp4_mappings_lock);
+	a->dma = NULL;
 }
 
 /* Every frame goes back to the ring with the error of its end. */
@@ -251,8 +310,7 @@ static const struct tp4_array_ops tp4a_ring_ops = {
 
 static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 					      struct device *dev,
-					      enum tp4_validation validation,
-					      enum dma_data_direction direction)
+					      enum tp4_validation validation)
 {
 	struct tp4_queue *q = end->q;
 	struct tp4_packet_array *a;
@@ -266,9 +324,8 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	a->area = q->area;
 	a->frame_shift = q->area->frame_shift;
 	a->validation = validation;
-	a->direction = direction;
 	a->dev = dev;
-	if (dev && tp4a_map(a, q->area)) {
+	if (dev && !tp4a_map(a)) {
 		kvfree(a);
 		return NULL;
 	}
@@ -312,7 +369,7 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	struct tp4_packet_array *a;
 	unsigned long pos;
 
-	a = tp4a_ring_new(end, elems, dev, TP4_VALIDATION_IDX, DMA_FROM_DEVICE);
+	a = tp4a_ring_new(end, elems, dev, TP4_VALIDATION_IDX);
 	if (!a)
 		return NULL;
 
@@ -343,8 +400,7 @@ EXPORT_SYMBOL_GPL(tp4a_rx_new);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 				     struct device *dev)
 {
-	return tp4a_ring_new(tx_opaque, elems, dev, TP4_VALIDATION_DESC,
-			     DMA_TO_DEVICE);
+	return tp4a_ring_new(tx_opaque, elems, dev, TP4_VALIDATION_DESC);
 }
 EXPORT_SYMBOL_GPL(tp4a_tx_new);
 

@@ -723,8 +723,12 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 			0);
 
 	end_init(&t->rx, &t->area[0]);
+	end_init(&t->tx, &t->area[0]);
 	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, dev);
+	KUNIT_ASSERT_NOT_NULL(test, t->txa);
+	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
 	for (i = 0; i < 8; i++)
 		post(&t->rx, 31 * i, 0, 0, 0);
 	tp4a_populate(t->rxa);
@@ -740,6 +744,8 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	/* DMA_API_DEBUG says if a page stays mapped. */
 	tp4a_free(t->rxa);
 	t->rxa = NULL;
+	tp4a_free(t->txa);
+	t->txa = NULL;
 	kunit_device_unregister(test, dev);
 }
 

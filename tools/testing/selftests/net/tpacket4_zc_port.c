@@ -3,7 +3,8 @@
  * other: what a driver with rings and DMA has to do right that veth has not.
  *
  * TPACKET4_PORTS must be set, and the ports be called v4a and v4b, be up and
- * without addresses; tools/testing/xl710/tests/tp4.sh does all that. TPACKET4_PORT_RESET is a shell command that resets v4b.
+ * without addresses; tools/testing/xl710/tests/tp4.sh does all that.
+ * TPACKET4_PORT_RESET is a shell command that resets v4b.
  */
 #include "tpacket4_zc_load.h"
 
@@ -737,6 +738,7 @@ TEST_F_TIMEOUT(port, xdp, 300)
 
 TEST_F_TIMEOUT(port, steering, 120)
 {
+	static const char flow[] = "flow-type udp4 src-port 4242 dst-port 9";
 	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
 	unsigned int i, n = tp4_fast() ? 50 : 500;
 	char buf[200], got[2048];
@@ -748,9 +750,7 @@ TEST_F_TIMEOUT(port, steering, 120)
 	/* all to queue 0, but for one flow */
 	ASSERT_EQ(0, run("ethtool -X %s equal 1", if_b));
 	ASSERT_EQ(0, run("ethtool -K %s ntuple on", if_b));
-	ASSERT_EQ(0, run("ethtool -N %s flow-type udp4 src-port 4242 "
-			 "dst-port 9 src-ip 10.0.0.0 dst-ip 10.0.0.1 "
-			 "action 1 loc 3", if_b));
+	ASSERT_EQ(0, run("ethtool -N %s %s action 1 loc 3", if_b, flow));
 	ASSERT_EQ(0, zc_open(&z, &cfg));
 	ASSERT_EQ(0, wait_for_carrier(if_b));
 	fd_a = plain_listener(_metadata, if_a);

@@ -19,8 +19,8 @@
  *
  * What is sent in one go is a run of descriptors, with one request for a status
  * report at its end and one note in tx_bi at its start. As no next_to_watch is
- * set there, i40e_clean_tx_irq() stops at a run; i40e_tp4_clean_tx_irq() goes on
- * from there.
+ * set there, i40e_clean_tx_irq() stops at a run, and i40e_tp4_clean_tx_irq()
+ * goes on from there.
  */
 
 #include <linux/bitfield.h>
@@ -153,8 +153,8 @@ static u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
 }
 
-/* Descriptors of the next packet if all of it has been written, else 0. One that
- * reports on a filter counts as a packet, or as a part of the one it is within.
+/* Descriptors of the next packet if all of it has been written, else 0. One
+ * that reports on a filter counts as a packet, or a part of the one it is in.
  */
 static u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
 {
@@ -666,6 +666,23 @@ static bool i40e_tp4_pair_is_up(const struct i40e_vsi *vsi, int queue_pair)
 	       queue_pair < vsi->num_queue_pairs;
 }
 
+/* Let the stack have a queue pair that has been stopped, if it was @up. */
+static void i40e_tp4_give_back(struct i40e_vsi *vsi, int queue_pair, bool up)
+{
+	int err = 0;
+
+	xa_erase(&vsi->tp4, queue_pair);
+	/* After this no kick is under way. */
+	synchronize_net();
+	if (up)
+		err = i40e_queue_pair_enable(vsi, queue_pair);
+	if (err)
+		netdev_err(vsi->netdev, "queue pair %d does not start: %pe\n",
+			   queue_pair, ERR_PTR(err));
+	else if (up)
+		i40e_tp4_start(vsi);
+}
+
 static int i40e_tp4_enable(struct i40e_vsi *vsi,
 			   const struct tp4_netdev_parms *parms)
 {
@@ -701,15 +718,17 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 	i40e_tp4_stop_pair(vsi, queue_pair);
 	err = i40e_queue_pair_enable(vsi, queue_pair);
 	if (err)
-		goto erase;
+		goto give_back;
 	i40e_tp4_start(vsi);
 	return 0;
 
-erase:
+give_back:
+	/* NAPI is on if the configuration is no longer busy. */
+	if (!test_bit(__I40E_CONFIG_BUSY, vsi->back->state))
+		i40e_tp4_stop_pair(vsi, queue_pair);
 	i40e_tp4_clean_tx_ring(vsi->tx_rings[queue_pair]);
 	i40e_tp4_clean_rx_ring(vsi->rx_rings[queue_pair]);
-	xa_erase(&vsi->tp4, queue_pair);
-	synchronize_net();
+	i40e_tp4_give_back(vsi, queue_pair, true);
 free:
 	i40e_tp4_free(tp4);
 	return err;
@@ -717,22 +736,12 @@ free:
 
 static int i40e_tp4_disable(struct i40e_vsi *vsi, int queue_pair)
 {
+	struct i40e_tp4 *tp4 = xa_load(&vsi->tp4, queue_pair);
 	bool up = i40e_tp4_pair_is_up(vsi, queue_pair);
-	struct i40e_tp4 *tp4;
-	int err = 0;
 
 	if (up)
 		i40e_tp4_stop_pair(vsi, queue_pair);
-	tp4 = xa_erase(&vsi->tp4, queue_pair);
-	if (up)
-		err = i40e_queue_pair_enable(vsi, queue_pair);
-	if (err)
-		netdev_err(vsi->netdev, "queue pair %d does not start: %pe\n",
-			   queue_pair, ERR_PTR(err));
-	else if (up)
-		i40e_tp4_start(vsi);
-	/* After this no kick is under way. */
-	synchronize_net();
+	i40e_tp4_give_back(vsi, queue_pair, up);
 	i40e_tp4_free(tp4);
 	return 0;
 }
