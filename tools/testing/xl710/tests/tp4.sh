@@ -17,11 +17,10 @@ DIR=$(mktemp -d)
 # What the selftest says is a result a line
 port_tests()
 {
-	local t
-
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
-	nsx "$SELFTESTS/tpacket4_zc_port" ${TP4_TESTS:-} || FAILED=1
+	nsx "$SELFTESTS/tpacket4_zc_port" ${TP4_TESTS:-} ||
+		not_ok "tp4: tpacket4_zc_port"
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
