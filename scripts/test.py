@@ -317,7 +317,7 @@ def find_xl710_tests(kernel: str) -> list[Test]:
     for item in tests:
         item.alone = item.name in XL710_TIMED
         if kernel == "debug":
-            item.only_named = "a driver of others, and slow there"
+            item.only_named = "slow there"
     # The generator's rate leaves a debug kernel no time for anything else.
     return [t for t in tests if (kernel, t.name) != ("debug", "xl710-generator")]
 

@@ -3,8 +3,7 @@
  * other: what a driver with rings and DMA has to do right that veth has not.
  *
  * TPACKET4_PORTS must be set, and the ports be called v4a and v4b, be up and
- * without addresses; tools/testing/xl710/tests/tp4.sh does all that.
- * TPACKET4_PORT_RESET is a shell command that resets v4b.
+ * without addresses. TPACKET4_PORT_RESET is a shell command that resets v4b.
  */
 #include "tpacket4_zc_load.h"
 

@@ -133,6 +133,7 @@ done
 setup
 trap cleanup EXIT
 export TPACKET4_PORTS=1
+[ -z "$SHORT" ] || export TPACKET4_FAST=1
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
