@@ -318,6 +318,8 @@ def find_xl710_tests(kernel: str) -> list[Test]:
         item.alone = item.name in XL710_TIMED
         if kernel == "debug":
             item.only_named = "slow there"
+        elif item.name == "xl710-afxdp":
+            item.only_named = "xl710-xskxceiver looks at AF_XDP"
     # The generator's rate leaves a debug kernel no time for anything else.
     return [t for t in tests if (kernel, t.name) != ("debug", "xl710-generator")]
 
