@@ -10,6 +10,7 @@
 #include "qemu/log.h"
 #include "trace.h"
 #include "xl710.h"
+#include "xl710_aq.h"
 
 #define AQ_BUF_SIZE     4096
 #define ARQ_BACKLOG_MAX 64
@@ -49,8 +50,8 @@ static uint16_t run_cmd(XL710State *s, XL710AQDesc *d)
     uint16_t flags = le16_to_cpu(d->flags);
     uint16_t opcode = le16_to_cpu(d->opcode);
     uint32_t cap = le16_to_cpu(d->datalen);
-    uint64_t addr = (uint64_t)ldl_le_p(d->param + 8) << 32 |
-                    ldl_le_p(d->param + 12);
+    uint64_t addr = (uint64_t)ldl_le_p(d->param + AQP_ADDR_HIGH) << 32 |
+                    ldl_le_p(d->param + AQP_ADDR_LOW);
     const XL710AQCmd *c = find_cmd(xl710_aq_cmds, opcode);
     bool indirect = flags & AQ_FLAG_BUF;
     uint32_t len = 0;

@@ -2,13 +2,14 @@
 /*
  * Intel XL710: admin commands that are not of the switch
  *
- * Layouts are those of i40e_adminq_cmd.h; the comment before each handler
- * names the structure. All fields are little endian.
+ * Layouts are those of xl710_aq.h; the comment before each handler names the
+ * structure of the driver.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "trace.h"
 #include "xl710.h"
+#include "xl710_aq.h"
 
 #define PHY_40GBASE_CR4_CU      0x0a
 #define SPEED_40GB              0x10
@@ -32,12 +33,12 @@ static uint16_t cmd_nop(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_get_version(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                 uint32_t *len)
 {
-    stl_le_p(d->param, 1);                      /* ROM */
-    stl_le_p(d->param + 4, 73618);              /* firmware build */
-    stw_le_p(d->param + 8, 9);                  /* firmware 9.130 */
-    stw_le_p(d->param + 10, 130);
-    stw_le_p(d->param + 12, 1);                 /* API 1.15 */
-    stw_le_p(d->param + 14, 15);
+    stl_le_p(d->param + VERSION_ROM, 1);
+    stl_le_p(d->param + VERSION_FW_BUILD, 73618);
+    stw_le_p(d->param + VERSION_FW_MAJOR, 9);           /* firmware 9.130 */
+    stw_le_p(d->param + VERSION_FW_MINOR, 130);
+    stw_le_p(d->param + VERSION_API_MAJOR, 1);          /* API 1.15 */
+    stw_le_p(d->param + VERSION_API_MINOR, 15);
     return AQ_RC_OK;
 }
 
@@ -53,13 +54,13 @@ static uint16_t cmd_queue_shutdown(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_request_resource(XL710State *s, XL710AQDesc *d,
                                      uint8_t *buf, uint32_t *len)
 {
-    uint16_t id = lduw_le_p(d->param);
-    uint16_t access = lduw_le_p(d->param + 2);
+    uint16_t id = lduw_le_p(d->param + RESOURCE_ID);
+    uint16_t access = lduw_le_p(d->param + RESOURCE_ACCESS);
 
     if (id != 1 || access < 1 || access > 2) {
         return AQ_RC_EINVAL;
     }
-    stl_le_p(d->param + 4, 3000);               /* ms it may be held */
+    stl_le_p(d->param + RESOURCE_TIMEOUT, 3000);        /* ms */
     if (s->nvm_owned) {
         return AQ_RC_EBUSY;
     }
@@ -70,7 +71,7 @@ static uint16_t cmd_request_resource(XL710State *s, XL710AQDesc *d,
 static uint16_t cmd_release_resource(XL710State *s, XL710AQDesc *d,
                                      uint8_t *buf, uint32_t *len)
 {
-    if (lduw_le_p(d->param) != 1) {
+    if (lduw_le_p(d->param + RESOURCE_ID) != 1) {
         return AQ_RC_EINVAL;
     }
     s->nvm_owned = false;
@@ -86,7 +87,7 @@ static uint16_t cmd_capabilities(XL710State *s, XL710AQDesc *d, uint8_t *buf,
         uint8_t major;
         uint32_t number, logical, phys;
     } caps[] = {
-        { 0x0001, 1, 0, 0, 0 },                         /* switch mode */
+        { 0x0001, 1, s->switch_mode, 0, 0 },            /* switch mode */
         { 0x0002, 1, 0, 0, 0 },                         /* management mode */
         { 0x0005, 1, 1, 0, 0 },                         /* valid functions */
         { 0x0014, 1, 1, 0, 0 },                         /* VMDq */
@@ -104,20 +105,20 @@ static uint16_t cmd_capabilities(XL710State *s, XL710AQDesc *d, uint8_t *buf,
     };
     unsigned i, n = ARRAY_SIZE(caps);
 
-    if (*len < n * 32) {
-        *len = n * 32;
+    if (*len < n * CAP_SIZE) {
+        *len = n * CAP_SIZE;
         d->datalen = cpu_to_le16(*len);
         return 9;                                       /* ENOMEM */
     }
-    for (i = 0; i < n; i++, buf += 32) {
-        stw_le_p(buf, caps[i].id);
-        buf[2] = caps[i].major;
-        stl_le_p(buf + 4, caps[i].number);
-        stl_le_p(buf + 8, caps[i].logical);
-        stl_le_p(buf + 12, caps[i].phys);
+    for (i = 0; i < n; i++, buf += CAP_SIZE) {
+        stw_le_p(buf + CAP_ID, caps[i].id);
+        buf[CAP_MAJOR] = caps[i].major;
+        stl_le_p(buf + CAP_NUMBER, caps[i].number);
+        stl_le_p(buf + CAP_LOGICAL_ID, caps[i].logical);
+        stl_le_p(buf + CAP_PHYS_ID, caps[i].phys);
     }
-    *len = n * 32;
-    stl_le_p(d->param + 4, n);
+    *len = n * CAP_SIZE;
+    stl_le_p(d->param + CAPS_COUNT, n);
     return AQ_RC_OK;
 }
 
@@ -125,10 +126,10 @@ static uint16_t cmd_capabilities(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_mac_read(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                              uint32_t *len)
 {
-    memcpy(buf, s->conf.macaddr.a, 6);                  /* LAN */
-    memcpy(buf + 12, s->conf.macaddr.a, 6);             /* port */
-    stw_le_p(d->param, 0x10 | 0x40);                    /* those are valid */
-    *len = 24;
+    memcpy(buf + MAC_READ_LAN, s->conf.macaddr.a, 6);
+    memcpy(buf + MAC_READ_PORT, s->conf.macaddr.a, 6);
+    stw_le_p(d->param + MAC_READ_FLAGS, 0x10 | 0x40);   /* those are valid */
+    *len = MAC_READ_SIZE;
     return AQ_RC_OK;
 }
 
@@ -136,24 +137,24 @@ static uint16_t cmd_mac_read(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_rx_ctl_read(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                 uint32_t *len)
 {
-    uint32_t addr = ldl_le_p(d->param + 4);
+    uint32_t addr = ldl_le_p(d->param + REG_ADDRESS);
 
     if (addr & 3) {
         return AQ_RC_EINVAL;
     }
-    stl_le_p(d->param + 12, xl710_reg_read(s, addr));
+    stl_le_p(d->param + REG_VALUE, xl710_reg_read(s, addr));
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_rx_ctl_write(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                  uint32_t *len)
 {
-    uint32_t addr = ldl_le_p(d->param + 4);
+    uint32_t addr = ldl_le_p(d->param + REG_ADDRESS);
 
     if (addr & 3) {
         return AQ_RC_EINVAL;
     }
-    xl710_reg_write(s, addr, ldl_le_p(d->param + 12));
+    xl710_reg_write(s, addr, ldl_le_p(d->param + REG_VALUE));
     return AQ_RC_OK;
 }
 
@@ -161,13 +162,13 @@ static uint16_t cmd_rx_ctl_write(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_debug_read(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                uint32_t *len)
 {
-    uint32_t addr = ldl_le_p(d->param + 4);
+    uint32_t addr = ldl_le_p(d->param + REG_ADDRESS);
 
     if (addr & 3) {
         return AQ_RC_EINVAL;
     }
-    stl_le_p(d->param + 8, 0);
-    stl_le_p(d->param + 12, xl710_reg_read(s, addr));
+    stl_le_p(d->param + REG_VALUE_HIGH, 0);
+    stl_le_p(d->param + REG_VALUE, xl710_reg_read(s, addr));
     return AQ_RC_OK;
 }
 
@@ -181,19 +182,20 @@ static uint16_t cmd_debug_write(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_get_phy(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    bool initial = lduw_le_p(d->param) & 0x2;
+    bool initial = lduw_le_p(d->param + PHY_GET_FLAGS) & 0x2;
 
     if (initial) {
-        stl_le_p(buf, 1u << PHY_40GBASE_CR4_CU);
-        buf[4] = SPEED_40GB;
-        buf[5] = PHY_ENABLE_LINK | PHY_ENABLE_AN;
+        stl_le_p(buf + PHY_TYPES, 1u << PHY_40GBASE_CR4_CU);
+        buf[PHY_SPEED] = SPEED_40GB;
+        buf[PHY_ABILITIES] = PHY_ENABLE_LINK | PHY_ENABLE_AN;
     } else {
-        stl_le_p(buf, s->phy_types & 1u << PHY_40GBASE_CR4_CU);
-        buf[4] = s->phy_types & 1u << PHY_40GBASE_CR4_CU ? s->phy_speeds : 0;
-        buf[5] = s->phy_abilities;
+        stl_le_p(buf + PHY_TYPES, s->phy_types & 1u << PHY_40GBASE_CR4_CU);
+        buf[PHY_SPEED] = s->phy_types & 1u << PHY_40GBASE_CR4_CU ?
+                         s->phy_speeds : 0;
+        buf[PHY_ABILITIES] = s->phy_abilities;
     }
-    buf[20] = 0x0d;                                     /* a QSFP+ module */
-    *len = 0x218;
+    buf[PHY_MODULE_TYPE] = 0x0d;                        /* a QSFP+ module */
+    *len = PHY_RESP_SIZE;
     return AQ_RC_OK;
 }
 
@@ -203,11 +205,11 @@ static uint16_t cmd_set_phy(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 {
     bool was_on = s->phy_types && s->phy_abilities & PHY_ENABLE_LINK;
 
-    s->phy_types = ldl_le_p(d->param);
-    s->phy_types_ext = d->param[13];
-    s->phy_speeds = d->param[4] & SPEED_40GB;
-    s->phy_abilities = d->param[5] & ~PHY_ATOMIC;
-    if (d->param[5] & PHY_ATOMIC || (!was_on && s->phy_types)) {
+    s->phy_types = ldl_le_p(d->param + PHY_TYPES);
+    s->phy_types_ext = d->param[PHY_TYPES_EXT];
+    s->phy_speeds = d->param[PHY_SPEED] & SPEED_40GB;
+    s->phy_abilities = d->param[PHY_ABILITIES] & ~PHY_ATOMIC;
+    if (d->param[PHY_ABILITIES] & PHY_ATOMIC || (!was_on && s->phy_types)) {
         xl710_link_restart(s);
     } else {
         xl710_link_update(s);
@@ -219,7 +221,7 @@ static uint16_t cmd_set_phy(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_set_mac_config(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                    uint32_t *len)
 {
-    uint16_t max = lduw_le_p(d->param);
+    uint16_t max = lduw_le_p(d->param + MAC_CONFIG_MAX_FRAME);
 
     if (max < 64 || max > XL710_MAX_FRAME) {
         return AQ_RC_EINVAL;
@@ -232,7 +234,7 @@ static uint16_t cmd_set_mac_config(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_restart_an(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                uint32_t *len)
 {
-    s->an_on = d->param[0] & AN_LINK_ENABLE;
+    s->an_on = d->param[RESTART_AN_COMMAND] & AN_LINK_ENABLE;
     if (s->an_on) {
         xl710_link_restart(s);
     } else {
@@ -244,28 +246,28 @@ static uint16_t cmd_restart_an(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 /* i40e_aqc_get_link_status, also the event */
 void xl710_fill_link_status(XL710State *s, uint8_t *p)
 {
-    memset(p, 0, 16);
-    p[0] = s->lse;
-    p[2] = PHY_40GBASE_CR4_CU;
-    p[3] = s->link_up ? SPEED_40GB : 0;
-    p[4] = 0x40;                                        /* media available */
-    p[5] = 0x80;                                        /* qualified module */
+    memset(p, 0, LINK_SIZE);
+    p[LINK_FLAGS] = s->lse;
+    p[LINK_PHY_TYPE] = PHY_40GBASE_CR4_CU;
+    p[LINK_SPEED] = s->link_up ? SPEED_40GB : 0;
+    p[LINK_INFO] = 0x40;                                /* media available */
+    p[LINK_AN_INFO] = 0x80;                             /* qualified module */
     if (s->link_up) {
-        p[4] |= 0x01 | 0x02 | 0x20;                     /* up, signal */
-        p[5] |= 0x01 | 0x02;                            /* AN completed */
-        p[5] |= s->phy_abilities & 1 ? 0x20 : 0;        /* Tx pause */
-        p[5] |= s->phy_abilities & 2 ? 0x40 : 0;        /* Rx pause */
+        p[LINK_INFO] |= 0x01 | 0x02 | 0x20;             /* up, signal */
+        p[LINK_AN_INFO] |= 0x01 | 0x02;                 /* AN completed */
+        p[LINK_AN_INFO] |= s->phy_abilities & 1 ? 0x20 : 0; /* Tx pause */
+        p[LINK_AN_INFO] |= s->phy_abilities & 2 ? 0x40 : 0; /* Rx pause */
     }
-    p[7] = s->loopback & 0x7;
-    stw_le_p(p + 8, s->max_frame);
-    p[10] = 0x04;                                       /* CRC enabled */
-    stl_le_p(p + 11, 1u << PHY_40GBASE_CR4_CU);         /* link types */
+    p[LINK_LOOPBACK] = s->loopback & 0x7;
+    stw_le_p(p + LINK_MAX_FRAME, s->max_frame);
+    p[LINK_CONFIG] = 0x04;                              /* CRC enabled */
+    stl_le_p(p + LINK_TYPES, 1u << PHY_40GBASE_CR4_CU);
 }
 
 static uint16_t cmd_get_link(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                              uint32_t *len)
 {
-    uint16_t flags = lduw_le_p(d->param);
+    uint16_t flags = lduw_le_p(d->param + LINK_FLAGS);
 
     if (flags & 0x2) {
         s->lse = flags & 0x1;
@@ -278,7 +280,7 @@ static uint16_t cmd_get_link(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_set_phy_int_mask(XL710State *s, XL710AQDesc *d,
                                      uint8_t *buf, uint32_t *len)
 {
-    s->phy_mask = lduw_le_p(d->param + 8);
+    s->phy_mask = lduw_le_p(d->param + PHY_INT_MASK);
     return AQ_RC_OK;
 }
 
@@ -286,7 +288,7 @@ static uint16_t cmd_set_phy_int_mask(XL710State *s, XL710AQDesc *d,
 static uint16_t cmd_set_lb(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                            uint32_t *len)
 {
-    uint16_t mode = lduw_le_p(d->param);
+    uint16_t mode = lduw_le_p(d->param + LB_MODE);
 
     if (mode && mode != LB_MAC_LOCAL && mode != LB_PHY_LOCAL) {
         return mode == LB_PHY_REMOTE ? AQ_RC_ENOSYS : AQ_RC_EINVAL;
@@ -305,16 +307,16 @@ static uint16_t cmd_get_phy_reg(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 {
     static const uint8_t low[] = { 0x0d, 0x07, 0x06 };
     static const char vendor[] = "QEMU            ";
-    uint32_t reg = ldl_le_p(d->param + 4);
+    uint32_t reg = ldl_le_p(d->param + PHY_REG_ADDRESS);
     uint32_t val = 0;
 
-    if (d->param[0] != 2) {                             /* external module */
+    if (d->param[PHY_REG_INTERFACE] != 2) {             /* external module */
         return AQ_RC_ENXIO;
     }
     reg &= 0xff;
-    if (d->param[1] == 0 && reg < sizeof(low)) {
+    if (d->param[PHY_REG_DEV] == 0 && reg < sizeof(low)) {
         val = low[reg];
-    } else if (d->param[1] == 0 && reg >= 128) {
+    } else if (d->param[PHY_REG_DEV] == 0 && reg >= 128) {
         switch (reg) {
         case 128:
             val = 0x0d;                                 /* QSFP+ */
@@ -336,7 +338,7 @@ static uint16_t cmd_get_phy_reg(XL710State *s, XL710AQDesc *d, uint8_t *buf,
             break;
         }
     }
-    stl_le_p(d->param + 8, val);
+    stl_le_p(d->param + PHY_REG_VALUE, val);
     return AQ_RC_OK;
 }
 
@@ -344,11 +346,11 @@ static uint16_t cmd_get_phy_reg(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_nvm_read(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                              uint32_t *len)
 {
-    uint32_t n = lduw_le_p(d->param + 2);
-    uint32_t off = ldl_le_p(d->param + 4) & 0xffffff;
+    uint32_t n = lduw_le_p(d->param + NVM_LENGTH);
+    uint32_t off = ldl_le_p(d->param + NVM_OFFSET) & 0xffffff;
     uint32_t i;
 
-    if (d->param[1] || (off & 1) || (n & 1) || n > *len) {
+    if (d->param[NVM_MODULE] || (off & 1) || (n & 1) || n > *len) {
         return AQ_RC_EINVAL;
     }
     if (off + n > XL710_SR_WORDS * 2) {
@@ -376,44 +378,44 @@ static uint16_t cmd_eperm(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_query_vsi_bw(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                  uint32_t *len)
 {
-    buf[0] = 1;                                         /* TC 0 */
-    stw_le_p(buf + 36, s->bw_limit);
-    *len = 0x40;
+    buf[VSI_BW_TC_VALID] = 1;                           /* TC 0 */
+    stw_le_p(buf + VSI_BW_LIMIT, s->bw_limit);
+    *len = VSI_BW_SIZE;
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_query_vsi_ets(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                   uint32_t *len)
 {
-    buf[0] = 1;
-    buf[4] = 1;                                         /* share credits */
-    *len = 0x20;
+    buf[VSI_ETS_TC_VALID] = 1;
+    buf[VSI_ETS_CREDITS] = 1;
+    *len = VSI_ETS_SIZE;
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_query_port_ets(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                    uint32_t *len)
 {
-    buf[4] = 1;
-    buf[8] = 1;
-    *len = 0x44;
+    buf[PORT_ETS_TC_VALID] = 1;
+    buf[PORT_ETS_CREDITS] = 1;
+    *len = PORT_ETS_SIZE;
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_query_comp_ets(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                    uint32_t *len)
 {
-    buf[0] = 1;
-    *len = 0x40;
+    buf[COMP_ETS_TC_VALID] = 1;
+    *len = COMP_ETS_SIZE;
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_query_comp_bw(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                   uint32_t *len)
 {
-    buf[0] = 1;
-    buf[4] = 1;
-    *len = 0x20;
+    buf[COMP_BW_TC_VALID] = 1;
+    buf[COMP_BW_CREDITS] = 1;
+    *len = COMP_BW_SIZE;
     return AQ_RC_OK;
 }
 
@@ -421,7 +423,7 @@ static uint16_t cmd_query_comp_bw(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_vsi_bw_limit(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                  uint32_t *len)
 {
-    s->bw_limit = lduw_le_p(d->param + 4);
+    s->bw_limit = lduw_le_p(d->param + BW_LIMIT_CREDIT);
     return AQ_RC_OK;
 }
 
@@ -429,14 +431,15 @@ static uint16_t cmd_vsi_bw_limit(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_vsi_tc_bw(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                               uint32_t *len)
 {
-    uint16_t vsi = lduw_le_p(d->param) - XL710_SEID_VSI;
+    uint16_t vsi = lduw_le_p(d->param + TC_BW_SEID) - XL710_SEID_VSI;
     unsigned i;
 
     if (vsi >= XL710_MAX_VSI || !s->vsi[vsi].used) {
         return AQ_RC_ENOENT;
     }
     for (i = 0; i < 8; i++) {
-        stw_le_p(buf + 16 + 2 * i, buf[0] & 1 << i ? vsi : 0xffff);
+        stw_le_p(buf + TC_BW_QS_HANDLE + 2 * i,
+                 buf[TC_BW_VALID] & 1 << i ? vsi : 0xffff);
     }
     return AQ_RC_OK;
 }
@@ -445,13 +448,13 @@ static uint16_t cmd_vsi_tc_bw(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_add_udp_tunnel(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                    uint32_t *len)
 {
-    uint16_t port = lduw_le_p(d->param);
+    uint16_t port = lduw_le_p(d->param + UDP_TUNNEL_PORT);
     unsigned i;
 
     for (i = 0; i < ARRAY_SIZE(s->udp_tunnel); i++) {
         if (!s->udp_tunnel[i]) {
             s->udp_tunnel[i] = port;
-            d->param[2] = i;
+            d->param[UDP_TUNNEL_INDEX] = i;
             return AQ_RC_OK;
         }
     }
@@ -461,11 +464,12 @@ static uint16_t cmd_add_udp_tunnel(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_del_udp_tunnel(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                    uint32_t *len)
 {
-    if (d->param[2] >= ARRAY_SIZE(s->udp_tunnel) ||
-        !s->udp_tunnel[d->param[2]]) {
+    unsigned i = d->param[UDP_TUNNEL_INDEX];
+
+    if (i >= ARRAY_SIZE(s->udp_tunnel) || !s->udp_tunnel[i]) {
         return AQ_RC_ENOENT;
     }
-    s->udp_tunnel[d->param[2]] = 0;
+    s->udp_tunnel[i] = 0;
     return AQ_RC_OK;
 }
 
@@ -497,8 +501,8 @@ static uint16_t cmd_get_rss_key(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t rss_lut(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                         uint32_t *len, bool set)
 {
-    unsigned vsi = lduw_le_p(d->param) & 0x3ff;
-    bool pf = lduw_le_p(d->param + 2) & 1;
+    unsigned vsi = lduw_le_p(d->param + RSS_VSI) & 0x3ff;
+    bool pf = lduw_le_p(d->param + RSS_FLAGS) & 1;
     unsigned i;
 
     if (pf) {
@@ -538,61 +542,63 @@ static uint16_t cmd_get_rss_lut(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 }
 
 const XL710AQCmd xl710_aq_cmds[] = {
-    { 0x0001, 0, cmd_get_version },
-    { 0x0002, 0, cmd_nop },                     /* driver version */
-    { 0x0003, 0, cmd_queue_shutdown },
-    { 0x0004, 0, cmd_nop },                     /* set PF context */
-    { 0x0008, 0, cmd_request_resource },
-    { 0x0009, 0, cmd_release_resource },
-    { 0x000a, 32, cmd_capabilities },           /* of the function */
-    { 0x000b, 32, cmd_capabilities },           /* of the device */
-    { 0x0107, 24, cmd_mac_read },
-    { 0x0108, 0, cmd_nop },                     /* MAC write: for wake-up */
-    { 0x0110, 0, cmd_nop },                     /* clear PXE mode */
-    { 0x0206, 0, cmd_rx_ctl_read },
-    { 0x0207, 0, cmd_rx_ctl_write },
-    { 0x0301, 0, cmd_nop },                     /* ignore PFC */
-    { 0x0302, 0, cmd_nop },                     /* DCB updated */
-    { 0x0303, 0, cmd_nop },                     /* set DCB parameters */
-    { 0x0400, 0, cmd_vsi_bw_limit },
-    { 0x0407, 0x20, cmd_vsi_tc_bw },
-    { 0x0408, 0x40, cmd_query_vsi_bw },
-    { 0x040a, 0x20, cmd_query_vsi_ets },
-    { 0x0413, 0, cmd_nop },                     /* enable, modify and disable */
-    { 0x0414, 0, cmd_nop },                     /* the port's ETS: there is */
-    { 0x0415, 0, cmd_nop },                     /* one traffic class */
-    { 0x0417, 0x20, cmd_nop },
-    { 0x0418, 0x40, cmd_query_comp_ets },
-    { 0x0419, 0x44, cmd_query_port_ets },
-    { 0x041a, 0x20, cmd_query_comp_bw },
-    { 0x041b, 0, cmd_nop },                     /* suspend port Tx */
-    { 0x041c, 0, cmd_nop },                     /* resume port Tx */
-    { 0x0600, 0x218, cmd_get_phy },
-    { 0x0601, 0, cmd_set_phy },
-    { 0x0603, 0, cmd_set_mac_config },
-    { 0x0605, 0, cmd_restart_an },
-    { 0x0607, 0, cmd_get_link },
-    { 0x0613, 0, cmd_set_phy_int_mask },
-    { 0x0618, 0, cmd_set_lb },
-    { 0x0622, 0, cmd_nop },                     /* set PHY debug */
-    { 0x0629, 0, cmd_get_phy_reg },
-    { 0x0701, 2, cmd_nvm_read },
-    { 0x0702, 0, cmd_eperm },                   /* NVM erase */
-    { 0x0703, 0, cmd_eperm },                   /* NVM update */
-    { 0x0a00, 0, cmd_eperm },                   /* LLDP: the agent is off */
-    { 0x0a01, 0, cmd_eperm },
-    { 0x0a05, 0, cmd_eperm },
-    { 0x0a06, 0, cmd_eperm },
-    { 0x0a07, 0, cmd_eperm },
-    { 0x0a08, 0, cmd_nop },                     /* MIB: for nobody */
-    { 0x0a09, 0, cmd_eperm },
-    { 0x0b00, 0, cmd_add_udp_tunnel },
-    { 0x0b01, 0, cmd_del_udp_tunnel },
-    { 0x0b02, 52, cmd_set_rss_key },
-    { 0x0b03, 4, cmd_set_rss_lut },
-    { 0x0b04, 52, cmd_get_rss_key },
-    { 0x0b05, 4, cmd_get_rss_lut },
-    { 0xff03, 0, cmd_debug_read },
-    { 0xff04, 0, cmd_debug_write },
+    { AQ_GET_VERSION, 0, cmd_get_version },
+    { AQ_DRIVER_VERSION, 0, cmd_nop },
+    { AQ_QUEUE_SHUTDOWN, 0, cmd_queue_shutdown },
+    { AQ_SET_PF_CONTEXT, 0, cmd_nop },
+    { AQ_REQUEST_RESOURCE, 0, cmd_request_resource },
+    { AQ_RELEASE_RESOURCE, 0, cmd_release_resource },
+    { AQ_LIST_FUNC_CAPABILITIES, CAP_SIZE, cmd_capabilities },
+    { AQ_LIST_DEV_CAPABILITIES, CAP_SIZE, cmd_capabilities },
+    { AQ_MAC_ADDRESS_READ, MAC_READ_SIZE, cmd_mac_read },
+    { AQ_MAC_ADDRESS_WRITE, 0, cmd_nop },     /* for wake-up */
+    { AQ_CLEAR_PXE_MODE, 0, cmd_nop },
+    { AQ_RX_CTL_REG_READ, 0, cmd_rx_ctl_read },
+    { AQ_RX_CTL_REG_WRITE, 0, cmd_rx_ctl_write },
+    { AQ_DCB_IGNORE_PFC, 0, cmd_nop },
+    { AQ_DCB_UPDATED, 0, cmd_nop },
+    { AQ_SET_DCB_PARAMETERS, 0, cmd_nop },
+    { AQ_CONFIGURE_VSI_BW_LIMIT, 0, cmd_vsi_bw_limit },
+    { AQ_CONFIGURE_VSI_TC_BW, 0x20, cmd_vsi_tc_bw },
+    { AQ_QUERY_VSI_BW_CONFIG, VSI_BW_SIZE, cmd_query_vsi_bw },
+    { AQ_QUERY_VSI_ETS_SLA_CONFIG, VSI_ETS_SIZE, cmd_query_vsi_ets },
+    /* the ETS of the port: there is one traffic class */
+    { AQ_ENABLE_SWITCHING_COMP_ETS, 0, cmd_nop },
+    { AQ_MODIFY_SWITCHING_COMP_ETS, 0, cmd_nop },
+    { AQ_DISABLE_SWITCHING_COMP_ETS, 0, cmd_nop },
+    { AQ_CONFIGURE_SWITCHING_COMP_BW, 0x20, cmd_nop },
+    { AQ_QUERY_SWITCHING_COMP_ETS, COMP_ETS_SIZE, cmd_query_comp_ets },
+    { AQ_QUERY_PORT_ETS_CONFIG, PORT_ETS_SIZE, cmd_query_port_ets },
+    { AQ_QUERY_SWITCHING_COMP_BW, COMP_BW_SIZE, cmd_query_comp_bw },
+    { AQ_SUSPEND_PORT_TX, 0, cmd_nop },
+    { AQ_RESUME_PORT_TX, 0, cmd_nop },
+    { AQ_GET_PHY_ABILITIES, PHY_RESP_SIZE, cmd_get_phy },
+    { AQ_SET_PHY_CONFIG, 0, cmd_set_phy },
+    { AQ_SET_MAC_CONFIG, 0, cmd_set_mac_config },
+    { AQ_SET_LINK_RESTART_AN, 0, cmd_restart_an },
+    { AQ_GET_LINK_STATUS, 0, cmd_get_link },
+    { AQ_SET_PHY_INT_MASK, 0, cmd_set_phy_int_mask },
+    { AQ_SET_LB_MODES, 0, cmd_set_lb },
+    { AQ_SET_PHY_DEBUG, 0, cmd_nop },
+    { AQ_GET_PHY_REGISTER, 0, cmd_get_phy_reg },
+    { AQ_NVM_READ, 2, cmd_nvm_read },
+    { AQ_NVM_ERASE, 0, cmd_eperm },
+    { AQ_NVM_UPDATE, 0, cmd_eperm },
+    /* the LLDP agent is off */
+    { AQ_LLDP_GET_MIB, 0, cmd_eperm },
+    { AQ_LLDP_UPDATE_MIB, 0, cmd_eperm },
+    { AQ_LLDP_STOP, 0, cmd_eperm },
+    { AQ_LLDP_START, 0, cmd_eperm },
+    { AQ_GET_CEE_DCB_CFG, 0, cmd_eperm },
+    { AQ_LLDP_SET_LOCAL_MIB, 0, cmd_nop },     /* for nobody */
+    { AQ_LLDP_STOP_START_SPEC_AGENT, 0, cmd_eperm },
+    { AQ_ADD_UDP_TUNNEL, 0, cmd_add_udp_tunnel },
+    { AQ_DEL_UDP_TUNNEL, 0, cmd_del_udp_tunnel },
+    { AQ_SET_RSS_KEY, 52, cmd_set_rss_key },
+    { AQ_SET_RSS_LUT, 4, cmd_set_rss_lut },
+    { AQ_GET_RSS_KEY, 52, cmd_get_rss_key },
+    { AQ_GET_RSS_LUT, 4, cmd_get_rss_lut },
+    { AQ_DEBUG_READ_REG, 0, cmd_debug_read },
+    { AQ_DEBUG_WRITE_REG, 0, cmd_debug_write },
     { }
 };

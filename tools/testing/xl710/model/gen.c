@@ -95,6 +95,7 @@ static void gen_tick(void *opaque)
     if (!room(s)) {
         misses = s->gen_flows;
     }
+    xl710_irq_hold(s);
     for (; n && misses < s->gen_flows; n--) {
         uint32_t delivered = xl710_reg(s, GLV_UPRC(0));
 
@@ -110,6 +111,7 @@ static void gen_tick(void *opaque)
             misses++;
         }
     }
+    xl710_irq_release(s);
     s->gen_dropped += n;
     xl710_rx_count(s, s->gen_pkt, s->gen_size - 4, n);
     xl710_count32(s, GLPRT_RDPC, n);

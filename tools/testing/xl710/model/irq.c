@@ -8,6 +8,12 @@
  * what comes while it is masked stays pending. Vector 0 is special: its causes
  * show in ICR0, masked by ICR0_ENA, and without MSI-X it carries the queues
  * too (PFINT_LNKLST0), as QUEUE_n bits of ICR0.
+ *
+ * Before a vector fires, the queues in its linked list (LNKLST, NEXTQ) write
+ * back what they have done: Rx descriptors that fill no cache line, packets
+ * sent without RS. While INTENA is off they keep that to themselves. A queue
+ * that is not in the list of the vector its control register names raises
+ * nothing.
  */
 #include "qemu/osdep.h"
 #include "hw/pci/msi.h"
@@ -16,6 +22,7 @@
 #include "xl710.h"
 
 #define ITR_NONE        3
+#define MAX_LIST        (2 * XL710_MAX_QUEUES)  /* the list may be a ring */
 
 static int64_t now_ns(void)
 {
@@ -48,13 +55,80 @@ static void signal_vector(XL710State *s, int vec)
     }
 }
 
+/* The queues of a vector, Rx and Tx alike: @q and @type go to the next one */
+static bool first_queue(XL710State *s, int vec, unsigned *q, unsigned *type)
+{
+    uint32_t link = xl710_reg(s, vec ? PFINT_LNKLSTN(vec - 1) : PFINT_LNKLST0);
+
+    *q = link & LNKLST_FIRSTQ;
+    *type = link >> LNKLST_TYPE_S & 3;
+    return *q < XL710_MAX_QUEUES && *type <= QUEUE_TYPE_TX;
+}
+
+static uint32_t queue_ctl(XL710State *s, unsigned q, unsigned type)
+{
+    return xl710_reg(s, type == QUEUE_TYPE_RX ? QINT_RQCTL(q) : QINT_TQCTL(q));
+}
+
+static bool next_queue(XL710State *s, unsigned *q, unsigned *type)
+{
+    uint32_t ctl = queue_ctl(s, *q, *type);
+    unsigned q0 = *q, type0 = *type;
+
+    *q = ctl >> QINT_NEXTQ_S & LNKLST_FIRSTQ;
+    *type = ctl >> QINT_NEXTQ_TYPE_S & 3;
+    return *q < XL710_MAX_QUEUES && *type <= QUEUE_TYPE_TX &&
+           (*q != q0 || *type != type0);
+}
+
+#define for_each_queue(s, vec, q, type, n)                              \
+    for ((n) = first_queue(s, vec, &(q), &(type)) ? MAX_LIST : 0; (n);  \
+         (n) = next_queue(s, &(q), &(type)) ? (n) - 1 : 0)
+
+static bool is_linked(XL710State *s, int vec, unsigned want, bool rx)
+{
+    unsigned q, type, n;
+
+    for_each_queue(s, vec, q, type, n) {
+        if (q == want && (type == QUEUE_TYPE_RX) == rx) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void icr0_queue(XL710State *s, uint32_t ctl)
+{
+    unsigned n = ctl >> QINT_MSIX0_INDX_S & 7;
+
+    xl710_set_reg(s, PFINT_ICR0,
+                  xl710_reg(s, PFINT_ICR0) | ICR0_QUEUE_0 << n);
+}
+
+static void write_back(XL710State *s, int vec)
+{
+    unsigned q, type, n;
+
+    for_each_queue(s, vec, q, type, n) {
+        uint32_t ctl = queue_ctl(s, q, type);
+
+        if ((ctl & QINT_MSIX_INDX) != vec) {
+            continue;
+        }
+        if ((type == QUEUE_TYPE_RX ? xl710_rx_write_back(s, q) :
+                                     xl710_tx_write_back(s, q)) && !vec) {
+            icr0_queue(s, ctl);
+        }
+    }
+}
+
 static void fire(XL710State *s, int vec, int64_t now)
 {
     XL710Vector *v = &s->vec[vec];
-    uint32_t dyn = xl710_reg(s, dyn_addr(vec));
     int i;
 
     v->pending = 0;
+    write_back(s, vec);
     for (i = 0; i < ITR_NONE; i++) {
         v->next[i] = now + xl710_reg(s, itr_addr(vec, i)) * 2000ll;
     }
@@ -67,7 +141,8 @@ static void fire(XL710State *s, int vec, int64_t now)
         xl710_set_reg(s, PFINT_ICR0,
                       xl710_reg(s, PFINT_ICR0) | ICR0_INTEVENT);
     }
-    xl710_set_reg(s, dyn_addr(vec), dyn & ~DYN_INTENA);
+    xl710_set_reg(s, dyn_addr(vec),
+                  xl710_reg(s, dyn_addr(vec)) & ~DYN_INTENA);
     signal_vector(s, vec);
 }
 
@@ -78,6 +153,10 @@ static void evaluate(XL710State *s, int vec)
     int i;
 
     if (!v->pending || !(xl710_reg(s, dyn_addr(vec)) & DYN_INTENA)) {
+        return;
+    }
+    if (s->irq_held) {
+        set_bit(vec, s->irq_wait);
         return;
     }
     if (v->pending & (1 << ITR_NONE)) {
@@ -129,23 +208,53 @@ void xl710_irq_other(XL710State *s, uint32_t cause)
     }
 }
 
-void xl710_irq_queue(XL710State *s, int q, bool rx)
+static void queue_event(XL710State *s, int q, bool rx, bool now)
 {
-    uint32_t addr = rx ? QINT_RQCTL(q) : QINT_TQCTL(q);
-    uint32_t ctl = xl710_reg(s, addr);
+    uint32_t ctl = queue_ctl(s, q, rx ? QUEUE_TYPE_RX : QUEUE_TYPE_TX);
     unsigned vec = ctl & QINT_MSIX_INDX;
-    unsigned itr = ctl >> QINT_ITR_INDX_S & 3;
+    unsigned itr = now ? ITR_NONE : ctl >> QINT_ITR_INDX_S & 3;
 
     if (!(ctl & QINT_CAUSE_ENA) || vec >= XL710_MAX_VECTORS) {
         return;
     }
+    /* what is pending already was looked at before */
+    if (vec && s->vec[vec].pending & 1 << itr) {
+        return;
+    }
+    if (!is_linked(s, vec, q, rx)) {
+        return;
+    }
     if (!vec) {
-        unsigned n = ctl >> QINT_MSIX0_INDX_S & 7;
-
-        xl710_set_reg(s, PFINT_ICR0,
-                      xl710_reg(s, PFINT_ICR0) | ICR0_QUEUE_0 << n);
+        icr0_queue(s, ctl);
     }
     pend(s, vec, itr);
+}
+
+void xl710_irq_queue(XL710State *s, int q, bool rx)
+{
+    queue_event(s, q, rx, false);
+}
+
+void xl710_irq_rx_low(XL710State *s, int q)
+{
+    queue_event(s, q, true, true);
+}
+
+void xl710_irq_hold(XL710State *s)
+{
+    s->irq_held = true;
+}
+
+void xl710_irq_release(XL710State *s)
+{
+    unsigned vec;
+
+    s->irq_held = false;
+    while ((vec = find_first_bit(s->irq_wait, XL710_MAX_VECTORS)) <
+           XL710_MAX_VECTORS) {
+        clear_bit(vec, s->irq_wait);
+        evaluate(s, vec);
+    }
 }
 
 void xl710_irq_dyn_write(XL710State *s, int vec, uint32_t val)
@@ -213,6 +322,7 @@ void xl710_irq_reset(XL710State *s)
         memset(v->next, 0, sizeof(v->next));
         timer_del(v->timer);
     }
+    bitmap_zero(s->irq_wait, XL710_MAX_VECTORS);
     pci_irq_deassert(PCI_DEVICE(s));
 }
 

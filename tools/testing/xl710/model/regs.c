@@ -52,8 +52,14 @@ static void pfgen_ctrl_write(XL710State *s, unsigned idx, uint32_t addr,
                              uint32_t val)
 {
     if (val & PFGEN_CTRL_PFSWR) {
-        xl710_pf_reset(s);
+        xl710_start_pf_reset(s);
     }
+}
+
+static uint32_t pfgen_ctrl_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    xl710_pf_reset_catch_up(s);
+    return xl710_reg(s, addr);
 }
 
 /* A free running counter of microseconds */
@@ -72,6 +78,19 @@ static void sdcmd_write(XL710State *s, unsigned idx, uint32_t addr,
                         uint32_t val)
 {
     xl710_hmc_sdcmd(s, val);
+}
+
+static void pdinv_write(XL710State *s, unsigned idx, uint32_t addr,
+                        uint32_t val)
+{
+    xl710_hmc_pdinv(s, val);
+}
+
+static void lanctxctl_write(XL710State *s, unsigned idx, uint32_t addr,
+                            uint32_t val)
+{
+    xl710_set_reg(s, addr, val);
+    xl710_hmc_lanctx(s, val);
 }
 
 static void dyn0_write(XL710State *s, unsigned idx, uint32_t addr, uint32_t val)
@@ -109,8 +128,32 @@ static void qrx_ena_write(XL710State *s, unsigned idx, uint32_t addr,
     xl710_rx_enable(s, idx, val & QENA_REQ);
 }
 
+/* Some of a queue's work may be due, though its timer was not served yet */
+static uint32_t qtx_ena_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    xl710_tx_catch_up(s, idx);
+    return xl710_reg(s, addr);
+}
+
+static uint32_t qrx_ena_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    xl710_rx_catch_up(s, idx);
+    return xl710_reg(s, addr);
+}
+
+static void qdis_write(XL710State *s, unsigned idx, uint32_t addr, uint32_t val)
+{
+    unsigned q = idx * QDIS_BLOCK + (val & QDIS_QINDX);
+
+    xl710_set_reg(s, addr, val & QDIS_QINDX);
+    if (q < s->num_queues && val & (QDIS_SET | QDIS_CLEAR)) {
+        xl710_tx_pre_disable(s, q, val & QDIS_SET);
+    }
+}
+
 static uint32_t qtx_head_read(XL710State *s, unsigned idx, uint32_t addr)
 {
+    xl710_tx_catch_up(s, idx);
     return s->txq[idx].head;
 }
 
@@ -118,16 +161,14 @@ static void qtx_tail_write(XL710State *s, unsigned idx, uint32_t addr,
                            uint32_t val)
 {
     xl710_set_reg(s, addr, val & 0x1fff);
-    xl710_tx_run(s, idx);
+    xl710_tx_tail(s, idx);
 }
 
 static void qrx_tail_write(XL710State *s, unsigned idx, uint32_t addr,
                            uint32_t val)
 {
     xl710_set_reg(s, addr, val & 0x1fff);
-    if (s->rxq[idx].ena && s->nic) {
-        qemu_flush_queued_packets(qemu_get_queue(s->nic));
-    }
+    xl710_rx_tail(s, idx);
 }
 
 /* Written with anything but 0, a flow director counter starts again */
@@ -158,6 +199,16 @@ static uint32_t fdstat_read(XL710State *s, unsigned idx, uint32_t addr)
 static uint32_t fdcnt_read(XL710State *s, unsigned idx, uint32_t addr)
 {
     return s->fd_guaranteed | s->fd_best_effort << 13;
+}
+
+static uint32_t knob_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    return xl710_knob_read(s, idx);
+}
+
+static void knob_write(XL710State *s, unsigned idx, uint32_t addr, uint32_t val)
+{
+    xl710_knob_write(s, idx, val);
 }
 
 static const RegRange ranges[] = {
@@ -216,7 +267,7 @@ static const RegRange ranges[] = {
     { 0x0008819c, 4, 4, 0x0000ffff, KEEP },     /* GLGEN_MSRWD */
     { 0x000881c0, 4, 4, RW, KEEP },             /* GLGEN_MDIO_I2C_SEL */
     { GLVFGEN_TIMER, 1, 4, RO, KEEP, timer_read },
-    { PFGEN_CTRL, 1, 4, RW, KEEP, NULL, pfgen_ctrl_write },
+    { PFGEN_CTRL, 1, 4, RW, KEEP, pfgen_ctrl_read, pfgen_ctrl_write },
     { 0x00092600, 4, 4, RW, CORE },             /* GLGEN_VFLRSTAT */
     { PF_FUNC_RID, 1, 4, RO, KEEP },
     { PF_PCI_CIAA, 1, 4, RW, KEEP },
@@ -252,12 +303,15 @@ static const RegRange ranges[] = {
     { PFHMC_SDCMD, 1, 4, RW, PF, NULL, sdcmd_write },
     { PFHMC_SDDATALOW, 1, 4, RW, PF },
     { PFHMC_SDDATAHIGH, 1, 4, RW, PF },
-    { PFHMC_PDINV, 1, 4, RW, PF },              /* nothing is cached */
+    { PFHMC_PDINV, 1, 4, RW, PF, NULL, pdinv_write },
     { PFHMC_ERRORINFO, 1, 4, RW, PF },
     { PFHMC_ERRORDATA, 1, 4, RW, PF },
     { GLHMC_LANTXOBJSZ, 6, 4, RO, KEEP },
     { GLHMC_FCOEFMAX, 1, 4, RO, KEEP },
     { GLHMC_LANTXBASE, 512, 4, 0x00ffffff, CORE },      /* all BASE and CNT */
+    { PFCM_LANCTXDATA(0), 4, 128, RW, CORE },
+    { PFCM_LANCTXCTL, 1, 4, RW, CORE, NULL, lanctxctl_write },
+    { PFCM_LANCTXSTAT, 1, 4, RO, CORE },
 
     /* interrupts */
     { PFINT_ITRN(0, 0), 1536, 4, 0xfff, PF },
@@ -281,11 +335,11 @@ static const RegRange ranges[] = {
     { GLLAN_TSOMSK_F, 3, 4, 0xfff, CORE },
     { QTX_HEAD(0), 1536, 4, RO, CORE, qtx_head_read },
     { REG_MSS, 1, 4, 0x03ff0000, CORE },
-    { GLLAN_TXPRE_QDIS, 12, 4, 0x000007ff, CORE },
-    { QTX_ENA(0), 1536, 4, RW, PF, NULL, qtx_ena_write },
+    { GLLAN_TXPRE_QDIS(0), 12, 4, RW, CORE, NULL, qdis_write },
+    { QTX_ENA(0), 1536, 4, RW, PF, qtx_ena_read, qtx_ena_write },
     { QTX_CTL(0), 1536, 4, 0x0000ffff, CORE },
     { QTX_TAIL(0), 1536, 4, RW, PF, NULL, qtx_tail_write },
-    { QRX_ENA(0), 1536, 4, RW, PF, NULL, qrx_ena_write },
+    { QRX_ENA(0), 1536, 4, RW, PF, qrx_ena_read, qrx_ena_write },
     { QRX_TAIL(0), 1536, 4, RW, CORE, NULL, qrx_tail_write },
     { GLLAN_RCTL_0, 1, 4, 0x1, CORE },
     { PFLAN_QALLOC, 1, 4, RO, KEEP },
@@ -338,6 +392,8 @@ static const RegRange ranges[] = {
     { GLV_RUPP(0), 768, 4, RO, CORE },
     { 0x00370000, 128, 4, RO, CORE },           /* GLSW_{UPRC,MPRC,BPRC,RUPP} */
     { 0x00390004, 1, 4, RW, CORE },             /* GLGEN_STAT_CLEAR */
+
+    { XL710_KNOB(0), XL710_KNOBS, 4, RW, KEEP, knob_read, knob_write },
 };
 
 /* For each 32-bit word of the BAR, 1 + the index of its range, or 0 */
@@ -400,7 +456,9 @@ void xl710_regs_init(XL710State *s)
     xl710_set_reg(s, PRTGEN_CNF(3), 1);
     xl710_set_reg(s, PFLAN_QALLOC, (s->num_queues - 1) << 16 | 1u << 31);
     xl710_set_reg(s, PRTTSYN_CTL0, 0xf << 8);           /* no PF has 1588 */
-    xl710_set_reg(s, PRTGL_SAH, XL710_MAX_FRAME << 16);
+    xl710_set_reg(s, PRTGL_SAL, ldl_le_p(s->conf.macaddr.a));
+    xl710_set_reg(s, PRTGL_SAH, XL710_MAX_FRAME << 16 |
+                                lduw_le_p(s->conf.macaddr.a + 4));
     xl710_set_reg(s, GLHMC_LANTXOBJSZ, 7);              /* 128 bytes */
     xl710_set_reg(s, GLHMC_LANQMAX, XL710_MAX_QUEUES);
     xl710_set_reg(s, GLHMC_LANRXOBJSZ, 5);              /* 32 bytes */

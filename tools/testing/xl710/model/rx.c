@@ -6,6 +6,13 @@
  * there to one queue: flow director first, then RSS. A frame that finds too few
  * descriptors is dropped and counted, unless link flow control is on (ethtool
  * -A tx on): then it waits in QEMU's net queue, in place of a paused partner.
+ *
+ * Descriptors are prefetched when the tail moves, many at a time if the context
+ * has PREFENA; what the driver writes to them after that is not seen. Filled
+ * ones are written back a cache line at a time, four short ones or two long
+ * ones; fewer are with the next interrupt of the queue's vector (irq.c).
+ *
+ * A queue that the driver disables goes on to receive until stop-delay is over.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -22,6 +29,218 @@ enum {
     MDD_RX_BAD_ADDRESS,
 };
 
+static int64_t now_ns(void)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static int number(const XL710RxQueue *r)
+{
+    return r - r->s->rxq;
+}
+
+unsigned xl710_rx_room(const XL710State *s, int q)
+{
+    const XL710RxQueue *r = &s->rxq[q];
+    uint32_t tail = xl710_reg(s, QRX_TAIL(q));
+
+    if (!r->ena) {
+        return 0;
+    }
+    return tail >= r->head ? tail - r->head : tail + r->qlen - r->head;
+}
+
+/* ---- descriptors ---- */
+
+static unsigned desc_size(const XL710RxQueue *r)
+{
+    return r->desc32 ? 32 : 16;
+}
+
+/* Have up to @most descriptors inside. Returns false on a bad address */
+static bool prefetch(XL710RxQueue *r, unsigned most)
+{
+    uint32_t tail = xl710_reg(r->s, QRX_TAIL(number(r)));
+    unsigned size = desc_size(r), i;
+    uint64_t ring[XL710_PREFETCH * 4];
+
+    if (r->pos) {
+        r->num -= r->pos;
+        memmove(r->addr, r->addr + r->pos, r->num * sizeof(*r->addr));
+        r->pos = 0;
+    }
+    while (r->fetch != tail && r->num < most) {
+        unsigned n = tail > r->fetch ? tail - r->fetch : r->qlen - r->fetch;
+
+        n = MIN(n, most - r->num);
+        if (pci_dma_read(PCI_DEVICE(r->s), r->base + r->fetch * size, ring,
+                         n * size) != MEMTX_OK) {
+            return false;
+        }
+        for (i = 0; i < n; i++) {
+            r->addr[r->num++] = le64_to_cpu(ring[i * size / 8]);
+        }
+        r->fetch += n;
+        if (r->fetch == r->qlen) {
+            r->fetch = 0;
+        }
+    }
+    return true;
+}
+
+/* Where to put what goes to the next descriptor; there must be room */
+static bool next_buffer(XL710RxQueue *r, uint64_t *addr)
+{
+    /* a buffer may be a register, and what was written there have stopped us */
+    if (!r->ena) {
+        return false;
+    }
+    if (r->pos == r->num && !prefetch(r, r->prefetch ? XL710_PREFETCH : 1)) {
+        return false;
+    }
+    if (r->pos == r->num) {
+        return false;
+    }
+    *addr = r->addr[r->pos++];
+    return true;
+}
+
+/* Write back what is filled, of each descriptor what makes it valid last */
+static bool write_back(XL710RxQueue *r)
+{
+    PCIDevice *d = PCI_DEVICE(r->s);
+    unsigned n = r->wb_num, i;
+    unsigned at = (r->head + r->qlen - n) % r->qlen;
+    MemTxResult res = MEMTX_OK;
+
+    r->wb_num = 0;
+    for (i = 0; i < n; i++) {
+        uint64_t addr = r->base + at * desc_size(r);
+
+        if (r->desc32) {
+            res |= pci_dma_write(d, addr + 16, &r->wb[i][2], 16);
+        }
+        res |= pci_dma_write(d, addr, &r->wb[i][0], 8);
+        smp_wmb();          /* DD is in what follows */
+        res |= pci_dma_write(d, addr + 8, &r->wb[i][1], 8);
+        at = at + 1 == r->qlen ? 0 : at + 1;
+    }
+    return res == MEMTX_OK;
+}
+
+static bool put_desc(XL710RxQueue *r, uint64_t qw0, uint64_t qw1, uint64_t qw2,
+                     uint64_t qw3)
+{
+    uint64_t *wb;
+
+    if (!r->ena) {
+        return false;
+    }
+    wb = r->wb[r->wb_num++];
+    wb[0] = cpu_to_le64(qw0);
+    wb[1] = cpu_to_le64(qw1);
+    wb[2] = cpu_to_le64(qw2);
+    wb[3] = cpu_to_le64(qw3);
+    r->head = r->head + 1 == r->qlen ? 0 : r->head + 1;
+    if (r->head * desc_size(r) % XL710_WB_LINE) {
+        return true;
+    }
+    return write_back(r);
+}
+
+bool xl710_rx_write_back(XL710State *s, int q)
+{
+    XL710RxQueue *r = &s->rxq[q];
+
+    if (!r->ena || !r->wb_num) {
+        return false;
+    }
+    if (!write_back(r)) {
+        xl710_mdd_rx(s, q, MDD_RX_BAD_ADDRESS);
+    }
+    return true;
+}
+
+/* ---- what the driver asks for ---- */
+
+static bool stuck(const XL710RxQueue *r)
+{
+    return r->s->knob[KNOB_STUCK_RX] == number(r);
+}
+
+static void stop_due(void *opaque)
+{
+    XL710RxQueue *r = opaque;
+    int q = number(r);
+
+    if (r->stopping && !stuck(r)) {
+        xl710_rx_write_back(r->s, q);
+        r->stopping = false;
+        r->ena = false;
+        xl710_set_reg(r->s, QRX_ENA(q), 0);
+        trace_xl710_stopped("rx", q);
+    }
+}
+
+void xl710_rx_catch_up(XL710State *s, int q)
+{
+    XL710RxQueue *r = &s->rxq[q];
+
+    if (r->stopping && r->stop_at <= now_ns()) {
+        stop_due(r);
+    }
+}
+
+void xl710_rx_unstick(XL710State *s)
+{
+    int q;
+
+    for (q = 0; q < s->num_queues; q++) {
+        xl710_rx_catch_up(s, q);
+    }
+}
+
+/* Look at the tail. Returns whether it is one */
+static bool new_tail(XL710RxQueue *r)
+{
+    int q = number(r);
+
+    if (xl710_reg(r->s, QRX_TAIL(q)) >= r->qlen) {
+        xl710_mdd_rx(r->s, q, MDD_RX_BAD_TAIL);
+        return false;
+    }
+    if (r->prefetch && !prefetch(r, XL710_PREFETCH)) {
+        xl710_mdd_rx(r->s, q, MDD_RX_BAD_ADDRESS);
+        return false;
+    }
+    return true;
+}
+
+void xl710_rx_tail(XL710State *s, int q)
+{
+    if (s->rxq[q].ena && new_tail(&s->rxq[q]) && s->nic) {
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+}
+
+static void start(XL710State *s, int q)
+{
+    XL710RxQueue *r = &s->rxq[q];
+
+    timer_del(r->timer);
+    *r = (XL710RxQueue) { .s = s, .timer = r->timer };
+    if (!xl710_hmc_load_rx(s, q)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "xl710: bad context of Rx queue %d\n",
+                      q);
+        xl710_mdd_rx(s, q, MDD_RX_BAD_CONTEXT);
+        return;
+    }
+    r->fetch = r->head;
+    r->ena = true;
+    trace_xl710_rx_enable(q, r->base, r->qlen, r->dbuff, r->rxmax);
+    new_tail(r);
+}
+
 void xl710_rx_enable(XL710State *s, int q, bool on)
 {
     XL710RxQueue *r = &s->rxq[q];
@@ -29,73 +248,88 @@ void xl710_rx_enable(XL710State *s, int q, bool on)
     if (q >= s->num_queues) {
         return;
     }
-    if (on && !r->ena) {
-        if (!xl710_hmc_load_rx(s, q)) {
-            qemu_log_mask(LOG_GUEST_ERROR, "xl710: bad context of Rx queue "
-                          "%d\n", q);
-            xl710_mdd_rx(s, q, MDD_RX_BAD_CONTEXT);
-            return;
+    if (!on) {
+        if (r->ena && !r->stopping) {
+            r->stopping = true;
+            r->stop_at = now_ns() + s->knob[KNOB_STOP_DELAY];
+            timer_mod(r->timer, r->stop_at);
         }
-        r->ena = true;
-        trace_xl710_rx_enable(q, r->base, r->qlen, r->dbuff, r->rxmax);
-    } else if (!on) {
-        r->ena = false;
+        xl710_set_reg(s, QRX_ENA(q), r->ena ? QENA_STAT : 0);
+        return;
     }
-    xl710_set_reg(s, QRX_ENA(q), on ? QENA_REQ | QENA_STAT : 0);
-    if (on && s->nic) {
+    if (r->ena) {
+        r->stopping = false;    /* it goes on as it is */
+    } else {
+        start(s, q);
+    }
+    xl710_set_reg(s, QRX_ENA(q), QENA_REQ | (r->ena ? QENA_STAT : 0));
+    if (r->ena && s->nic) {
         qemu_flush_queued_packets(qemu_get_queue(s->nic));
     }
 }
 
-/* Descriptors that the driver has posted */
-unsigned xl710_rx_room(XL710State *s, int q)
+void xl710_rx_reset(XL710State *s)
 {
-    XL710RxQueue *r = &s->rxq[q];
-    uint32_t tail = xl710_reg(s, QRX_TAIL(q));
+    int q;
 
-    if (!r->ena) {
-        return 0;
+    for (q = 0; q < s->num_queues; q++) {
+        s->rxq[q].ena = false;
+        s->rxq[q].stopping = false;
+        timer_del(s->rxq[q].timer);
     }
-    if (tail >= r->qlen) {
-        xl710_mdd_rx(s, q, MDD_RX_BAD_TAIL);
-        return 0;
-    }
-    return tail >= r->head ? tail - r->head : tail + r->qlen - r->head;
 }
 
-static uint64_t desc_addr(XL710RxQueue *r, unsigned i)
+void xl710_rx_init(XL710State *s)
 {
-    return r->base + i * (r->desc32 ? 32ull : 16ull);
+    int q;
+
+    /* there are registers for all, whatever the function may use */
+    s->rxq = g_new0(XL710RxQueue, XL710_MAX_QUEUES);
+    for (q = 0; q < XL710_MAX_QUEUES; q++) {
+        s->rxq[q].s = s;
+        s->rxq[q].timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, stop_due,
+                                       &s->rxq[q]);
+    }
 }
 
-/* Write back one descriptor, what makes it valid last */
-static bool put_desc(XL710State *s, XL710RxQueue *r, uint64_t qw0, uint64_t qw1,
-                     uint64_t qw2, uint64_t qw3)
+void xl710_rx_uninit(XL710State *s)
 {
-    PCIDevice *d = PCI_DEVICE(s);
-    uint64_t addr = desc_addr(r, r->head);
-    uint64_t v[4] = { cpu_to_le64(qw0), cpu_to_le64(qw1), cpu_to_le64(qw2),
-                      cpu_to_le64(qw3) };
-    MemTxResult res = MEMTX_OK;
+    int q;
 
-    if (r->desc32) {
-        res |= pci_dma_write(d, addr + 16, &v[2], 16);
+    for (q = 0; q < XL710_MAX_QUEUES; q++) {
+        timer_free(s->rxq[q].timer);
     }
-    res |= pci_dma_write(d, addr, &v[0], 8);
-    smp_wmb();          /* DD is in what follows */
-    res |= pci_dma_write(d, addr + 8, &v[1], 8);
-    r->head = r->head + 1 == r->qlen ? 0 : r->head + 1;
-    return res == MEMTX_OK;
+    g_free(s->rxq);
+}
+
+/* ---- packets ---- */
+
+/* A descriptor of @before was taken, or several: are they running low? */
+static void check_low(XL710State *s, int q, unsigned before)
+{
+    unsigned low = s->rxq[q].low;
+
+    if (before >= low && xl710_rx_room(s, q) < low) {
+        xl710_irq_rx_low(s, q);
+    }
 }
 
 void xl710_rx_prog_status(XL710State *s, int q, uint64_t error, uint32_t fd_id)
 {
+    unsigned room = xl710_rx_room(s, q);
     XL710RxQueue *r = &s->rxq[q];
+    uint64_t addr;
 
-    if (xl710_rx_room(s, q)) {
-        put_desc(s, r, (uint64_t)fd_id << 32, RXD_PROG_FD | error, 0, 0);
-        xl710_irq_queue(s, q, true);
+    if (!room) {
+        return;
     }
+    if (!next_buffer(r, &addr) ||
+        !put_desc(r, (uint64_t)fd_id << 32, RXD_PROG_FD | error, 0, 0)) {
+        xl710_mdd_rx(s, q, MDD_RX_BAD_ADDRESS);
+        return;
+    }
+    check_low(s, q, room);
+    xl710_irq_queue(s, q, true);
 }
 
 void xl710_rx_count(XL710State *s, const uint8_t *data, uint32_t len,
@@ -169,10 +403,9 @@ static bool fill(XL710State *s, XL710RxQueue *r, const XL710Pkt *p, bool strip,
         bool last = off + n == len;
         uint64_t addr;
 
-        if (pci_dma_read(d, desc_addr(r, r->head), &addr, 8) != MEMTX_OK) {
+        if (!next_buffer(r, &addr)) {
             return false;
         }
-        addr = le64_to_cpu(addr);
         if (!off && strip) {
             if (pci_dma_write(d, addr, p->data, 12) != MEMTX_OK) {
                 return false;
@@ -183,8 +416,8 @@ static bool fill(XL710State *s, XL710RxQueue *r, const XL710Pkt *p, bool strip,
                           n - at) != MEMTX_OK) {
             return false;
         }
-        if (!put_desc(s, r, qw0, qw1 | (uint64_t)n << RXD_LEN_S | RXD_DD |
-                                 (last ? RXD_EOF : 0), 0, qw3)) {
+        if (!put_desc(r, qw0, qw1 | (uint64_t)n << RXD_LEN_S | RXD_DD |
+                              (last ? RXD_EOF : 0), 0, qw3)) {
             return false;
         }
         off += n;
@@ -249,8 +482,8 @@ static bool rx_vsi(XL710State *s, unsigned vsi, const XL710Pkt *p,
     uint64_t qw1 = packet_status(p, strip), qw3 = 0;
     uint32_t len = p->len - (strip ? 4 : 0);
     int q = steer(s, vsi, p, &qw0, &qw1, &qw3);
+    unsigned need, room;
     XL710RxQueue *r;
-    unsigned need;
 
     if (q < 0 || !s->rxq[q].ena) {
         trace_xl710_rx_drop(vsi, q, "no queue");
@@ -263,7 +496,8 @@ static bool rx_vsi(XL710State *s, unsigned vsi, const XL710Pkt *p,
         xl710_count32(s, GL_RXERR1(RXERR1_PF), 1);
         return true;
     }
-    if (need > xl710_rx_room(s, q)) {
+    room = xl710_rx_room(s, q);
+    if (need > room) {
         if (may_wait) {
             return false;
         }
@@ -277,6 +511,7 @@ static bool rx_vsi(XL710State *s, unsigned vsi, const XL710Pkt *p,
     }
     count_vsi(s, vsi, p->data, p->len);
     trace_xl710_rx(vsi, q, len, p->pctype, qw0 >> 32);
+    check_low(s, q, room);
     xl710_irq_queue(s, q, true);
     return true;
 }

@@ -7,13 +7,14 @@
  * driver to build its tree; traffic between VSIs of one VEB does not turn
  * around inside (SR-IOV would need that, and there are no VFs).
  *
- * Layouts: i40e_adminq_cmd.h.
+ * Layouts: xl710_aq.h.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
 #include "net/eth.h"
 #include "trace.h"
 #include "xl710.h"
+#include "xl710_aq.h"
 
 #define MAX_MAC_FILTERS         1536
 #define MAX_ETYPE_FILTERS       64
@@ -29,18 +30,14 @@
 #define MACVLAN_ADD_IGNORE_VLAN 0x0004
 #define MACVLAN_DEL_IGNORE_VLAN 0x08
 
+#define SWITCH_MODE_VALID       0x80
+#define SWITCH_MODE_CLOUD       0x0f
+#define SWITCH_MODE_NON_TUNNEL  0x02
+#define CLOUD_FILTER_MODE2      7
+
 #define ETYPE_IGNORE_MAC        0x0001
 #define ETYPE_DROP              0x0002
 #define ETYPE_TX                0x0008
-
-/* struct i40e_aqc_vsi_properties_data */
-#define INFO_SECTIONS           0
-#define INFO_VLAN_FLAGS         12
-#define INFO_MAP_FLAGS          28
-#define INFO_QUEUE_MAP          30
-#define INFO_TC_MAP             62
-#define INFO_QS_HANDLE          96
-#define INFO_STAT_IDX           112
 
 static const struct {
     uint16_t section, off, len;
@@ -140,10 +137,10 @@ static void vsi_reply(XL710State *s, XL710VSI *v, XL710AQDesc *d, uint8_t *buf,
 {
     unsigned used = vsi_count(s);
 
-    stw_le_p(d->param, XL710_SEID_VSI + vsi_num(s, v));
-    stw_le_p(d->param + 2, vsi_num(s, v));
-    stw_le_p(d->param + 4, used);
-    stw_le_p(d->param + 6, XL710_MAX_VSI - used);
+    stw_le_p(d->param + VSI_SEID, XL710_SEID_VSI + vsi_num(s, v));
+    stw_le_p(d->param + VSI_NUMBER, vsi_num(s, v));
+    stw_le_p(d->param + VSI_USED, used);
+    stw_le_p(d->param + VSI_FREE, XL710_MAX_VSI - used);
     memcpy(buf, v->info, sizeof(v->info));
     *len = sizeof(v->info);
 }
@@ -267,25 +264,26 @@ bool xl710_switch_tx_drop(XL710State *s, const uint8_t *data, uint32_t len)
 static void config_element(uint8_t *e, uint8_t type, uint16_t seid,
                            uint16_t uplink, uint16_t downlink, uint16_t info)
 {
-    e[0] = type;
-    e[1] = 1;
-    stw_le_p(e + 2, seid);
-    stw_le_p(e + 4, uplink);
-    stw_le_p(e + 6, downlink);
-    e[11] = 1;
-    stw_le_p(e + 14, info);
+    e[ELEMENT_TYPE] = type;
+    e[ELEMENT_REVISION] = 1;
+    stw_le_p(e + ELEMENT_SEID, seid);
+    stw_le_p(e + ELEMENT_UPLINK, uplink);
+    stw_le_p(e + ELEMENT_DOWNLINK, downlink);
+    e[ELEMENT_CONNECTION] = 1;
+    stw_le_p(e + ELEMENT_INFO, info);
 }
 
 /* As long as there is but the main VSI, it is all that is reported */
 static uint16_t cmd_get_switch(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                uint32_t *len)
 {
-    unsigned start = lduw_le_p(d->param), room = *len / 16 - 1;
+    unsigned room = (*len - SWITCH_HEAD_SIZE) / ELEMENT_SIZE;
+    unsigned start = lduw_le_p(d->param + SWITCH_SEID);
     unsigned i, n = 0, total = 0;
 
     for (i = 0; i < XL710_MAX_VEB + XL710_MAX_VSI; i++) {
         unsigned v = i - XL710_MAX_VEB;
-        uint8_t *e = buf + 16 + 16 * n;
+        uint8_t *e = buf + SWITCH_HEAD_SIZE + ELEMENT_SIZE * n;
 
         if (i < XL710_MAX_VEB ? !s->veb_used[i] : !s->vsi[v].used) {
             continue;
@@ -303,11 +301,11 @@ static uint16_t cmd_get_switch(XL710State *s, XL710AQDesc *d, uint8_t *buf,
         start = i;
         n++;
     }
-    stw_le_p(buf, n);
-    stw_le_p(buf + 2, total);
+    stw_le_p(buf + SWITCH_HEAD_COUNT, n);
+    stw_le_p(buf + SWITCH_HEAD_TOTAL, total);
     /* where to go on: one more than the index of the last one reported */
-    stw_le_p(d->param, n == room && n < total ? start + 1 : 0);
-    *len = 16 + 16 * n;
+    stw_le_p(d->param + SWITCH_SEID, n == room && n < total ? start + 1 : 0);
+    *len = SWITCH_HEAD_SIZE + ELEMENT_SIZE * n;
     return AQ_RC_OK;
 }
 
@@ -323,31 +321,45 @@ static uint16_t cmd_get_resources(XL710State *s, XL710AQDesc *d, uint8_t *buf,
         { 0x01, XL710_MAX_VSI, vsi_count(s) },          /* VSI */
         { 0x02, MAX_MAC_FILTERS, s->mac_filters->len }, /* perfect MAC */
     };
-    unsigned i, n = MIN(ARRAY_SIZE(res), *len / 16);
+    unsigned i, n = MIN(ARRAY_SIZE(res), *len / ALLOC_SIZE);
 
-    for (i = 0; i < n; i++) {
-        buf[16 * i] = res[i].type;
-        stw_le_p(buf + 16 * i + 2, res[i].total);
-        stw_le_p(buf + 16 * i + 4, res[i].total);
-        stw_le_p(buf + 16 * i + 6, res[i].used);
-        stw_le_p(buf + 16 * i + 8, res[i].total - res[i].used);
+    for (i = 0; i < n; i++, buf += ALLOC_SIZE) {
+        buf[ALLOC_TYPE] = res[i].type;
+        stw_le_p(buf + ALLOC_GUARANTEED, res[i].total);
+        stw_le_p(buf + ALLOC_TOTAL, res[i].total);
+        stw_le_p(buf + ALLOC_USED, res[i].used);
+        stw_le_p(buf + ALLOC_FREE, res[i].total - res[i].used);
     }
-    d->param[0] = n;
-    *len = 16 * n;
+    d->param[ALLOC_COUNT] = n;
+    *len = ALLOC_SIZE * n;
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_set_switch(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                uint32_t *len)
 {
-    return d->param[10] & 0x7f ? AQ_RC_ENOSYS : AQ_RC_OK;   /* cloud modes */
+    uint8_t mode = d->param[SET_SWITCH_MODE];
+
+    if (!(mode & SWITCH_MODE_VALID)) {
+        return AQ_RC_OK;
+    }
+    switch (mode & SWITCH_MODE_CLOUD) {
+    case 0:
+        s->switch_mode = 0;
+        return AQ_RC_OK;
+    case SWITCH_MODE_NON_TUNNEL:
+        /* Channels of mqprio want it, and do without its filters. */
+        s->switch_mode = CLOUD_FILTER_MODE2;
+        return AQ_RC_OK;
+    }
+    return AQ_RC_ENOSYS;
 }
 
 static uint16_t cmd_add_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    uint16_t uplink = lduw_le_p(d->param);
-    uint16_t type = lduw_le_p(d->param + 6) & 3;
+    uint16_t uplink = lduw_le_p(d->param + VSI_UPLINK);
+    uint16_t type = lduw_le_p(d->param + VSI_FLAGS) & 3;
     unsigned i;
 
     if (uplink != XL710_SEID_PORT && veb_by_seid(s, uplink) < 0 &&
@@ -371,7 +383,7 @@ static uint16_t cmd_add_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_update_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                uint32_t *len)
 {
-    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param));
+    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + VSI_SEID));
 
     if (!v) {
         return AQ_RC_ENOENT;
@@ -384,7 +396,7 @@ static uint16_t cmd_update_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_get_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param));
+    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + VSI_SEID));
 
     if (!v) {
         return AQ_RC_ENOENT;
@@ -397,8 +409,8 @@ static uint16_t cmd_get_vsi(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_add_veb(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    uint16_t uplink = lduw_le_p(d->param);
-    uint16_t downlink = lduw_le_p(d->param + 2);
+    uint16_t uplink = lduw_le_p(d->param + VEB_UPLINK);
+    uint16_t downlink = lduw_le_p(d->param + VEB_DOWNLINK);
     XL710VSI *v = vsi_by_seid(s, downlink);
     unsigned i;
 
@@ -415,11 +427,11 @@ static uint16_t cmd_add_veb(XL710State *s, XL710AQDesc *d, uint8_t *buf,
             if (v) {
                 v->uplink = XL710_SEID_VEB + i;
             }
-            stw_le_p(d->param + 6, 1);
-            stw_le_p(d->param + 8, XL710_SEID_VEB + i);
-            stw_le_p(d->param + 10, i);
-            stw_le_p(d->param + 12, i + 1);
-            stw_le_p(d->param + 14, XL710_MAX_VEB - i - 1);
+            stw_le_p(d->param + VEB_SWITCH_SEID, 1);
+            stw_le_p(d->param + VEB_SEID, XL710_SEID_VEB + i);
+            stw_le_p(d->param + VEB_STAT_IDX, i);
+            stw_le_p(d->param + VEB_USED, i + 1);
+            stw_le_p(d->param + VEB_FREE, XL710_MAX_VEB - i - 1);
             return AQ_RC_OK;
         }
     }
@@ -430,24 +442,24 @@ static uint16_t cmd_add_veb(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_get_veb(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    uint16_t seid = lduw_le_p(d->param);
+    uint16_t seid = lduw_le_p(d->param + VEB_GET_SEID);
     int i = veb_by_seid(s, seid);
 
     if (i < 0) {
         return AQ_RC_ENOENT;
     }
-    stw_le_p(d->param + 2, 1);
-    stw_le_p(d->param + 4, 0);
-    stw_le_p(d->param + 6, i);
-    stw_le_p(d->param + 8, 1);
-    stw_le_p(d->param + 10, XL710_MAX_VEB - 1);
+    stw_le_p(d->param + VEB_GET_SWITCH_ID, 1);
+    stw_le_p(d->param + VEB_GET_FLAGS, 0);
+    stw_le_p(d->param + VEB_GET_STAT_IDX, i);
+    stw_le_p(d->param + VEB_GET_USED, 1);
+    stw_le_p(d->param + VEB_GET_FREE, XL710_MAX_VEB - 1);
     return AQ_RC_OK;
 }
 
 static uint16_t cmd_delete(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                            uint32_t *len)
 {
-    uint16_t seid = lduw_le_p(d->param);
+    uint16_t seid = lduw_le_p(d->param + VSI_SEID);
     XL710VSI *v = vsi_by_seid(s, seid);
     int veb = veb_by_seid(s, seid);
     unsigned i;
@@ -475,39 +487,42 @@ static uint16_t cmd_delete(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_add_macvlan(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                 uint32_t *len)
 {
-    unsigned n = lduw_le_p(d->param), i;
-    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + 2) & 0x3ff);
+    unsigned n = lduw_le_p(d->param + MACVLAN_COUNT), i;
+    uint16_t seid = lduw_le_p(d->param + MACVLAN_SEID) & 0x3ff;
+    XL710VSI *v = vsi_by_seid(s, seid);
     uint16_t rc = AQ_RC_OK;
 
     if (!v) {
         return AQ_RC_ENOENT;
     }
-    if (n * 16 > *len) {
+    if (n * MACVLAN_SIZE > *len) {
         return AQ_RC_EINVAL;
     }
-    for (i = 0; i < n; i++, buf += 16) {
-        uint16_t flags = lduw_le_p(buf + 8);
+    for (i = 0; i < n; i++, buf += MACVLAN_SIZE) {
+        uint16_t flags = lduw_le_p(buf + MACVLAN_FLAGS);
         XL710MacFilter f = {
-            .vlan = lduw_le_p(buf + 6) & 0xfff,
+            .vlan = lduw_le_p(buf + MACVLAN_VLAN) & 0xfff,
             .any_vlan = flags & MACVLAN_ADD_IGNORE_VLAN,
             .vsi = vsi_num(s, v),
         };
 
-        memcpy(f.mac, buf, 6);
+        memcpy(f.mac, buf + MACVLAN_MAC, 6);
         if (s->mac_filters->len == MAX_MAC_FILTERS) {
-            buf[12] = 0xff;                             /* no resource */
+            buf[MACVLAN_RESULT] = 0xff;                 /* no resource */
             rc = AQ_RC_ENOSPC;
             continue;
         }
-        buf[12] = flags & MACVLAN_ADD_HASH ? 2 : 1;     /* how it matches */
+        /* how it matches */
+        buf[MACVLAN_RESULT] = flags & MACVLAN_ADD_HASH ? 2 : 1;
         g_array_append_val(s->mac_filters, f);
         trace_xl710_mac_add(f.mac[0], f.mac[1], f.mac[2], f.mac[3], f.mac[4],
                             f.mac[5], f.vlan, f.any_vlan, f.vsi);
     }
-    stw_le_p(d->param, s->mac_filters->len);
-    stw_le_p(d->param + 2, MAX_MAC_FILTERS - s->mac_filters->len);
-    stw_le_p(d->param + 4, 0);
-    stw_le_p(d->param + 6, 0);
+    stw_le_p(d->param + MACVLAN_PERFECT_USED, s->mac_filters->len);
+    stw_le_p(d->param + MACVLAN_PERFECT_FREE,
+             MAX_MAC_FILTERS - s->mac_filters->len);
+    stw_le_p(d->param + MACVLAN_UNICAST_FREE, 0);
+    stw_le_p(d->param + MACVLAN_MULTICAST_FREE, 0);
     return rc;
 }
 
@@ -515,38 +530,41 @@ static uint16_t cmd_add_macvlan(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_del_macvlan(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                                 uint32_t *len)
 {
-    unsigned n = lduw_le_p(d->param), i, j;
-    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + 2) & 0x3ff);
+    unsigned n = lduw_le_p(d->param + MACVLAN_COUNT), i, j;
+    uint16_t seid = lduw_le_p(d->param + MACVLAN_SEID) & 0x3ff;
+    XL710VSI *v = vsi_by_seid(s, seid);
     uint16_t rc = AQ_RC_OK;
 
     if (!v) {
         return AQ_RC_ENOENT;
     }
-    if (n * 16 > *len) {
+    if (n * MACVLAN_SIZE > *len) {
         return AQ_RC_EINVAL;
     }
-    for (i = 0; i < n; i++, buf += 16) {
-        uint16_t vlan = lduw_le_p(buf + 6) & 0xfff;
-        bool any = buf[8] & MACVLAN_DEL_IGNORE_VLAN;
+    for (i = 0; i < n; i++, buf += MACVLAN_SIZE) {
+        uint16_t vlan = lduw_le_p(buf + MACVLAN_VLAN) & 0xfff;
+        bool any = buf[MACVLAN_FLAGS] & MACVLAN_DEL_IGNORE_VLAN;
 
-        buf[12] = 0xff;                                 /* not found */
+        buf[MACVLAN_RESULT] = 0xff;                     /* not found */
         for (j = 0; j < s->mac_filters->len; j++) {
             XL710MacFilter *f = &g_array_index(s->mac_filters,
                                                XL710MacFilter, j);
 
-            if (f->vsi == vsi_num(s, v) && !memcmp(f->mac, buf, 6) &&
+            if (f->vsi == vsi_num(s, v) &&
+                !memcmp(f->mac, buf + MACVLAN_MAC, 6) &&
                 f->any_vlan == any && (any || f->vlan == vlan)) {
                 g_array_remove_index_fast(s->mac_filters, j);
-                buf[12] = 0;
+                buf[MACVLAN_RESULT] = 0;
                 break;
             }
         }
-        if (buf[12]) {
+        if (buf[MACVLAN_RESULT]) {
             rc = AQ_RC_ENOENT;
         }
     }
-    stw_le_p(d->param, s->mac_filters->len);
-    stw_le_p(d->param + 2, MAX_MAC_FILTERS - s->mac_filters->len);
+    stw_le_p(d->param + MACVLAN_PERFECT_USED, s->mac_filters->len);
+    stw_le_p(d->param + MACVLAN_PERFECT_FREE,
+             MAX_MAC_FILTERS - s->mac_filters->len);
     return rc;
 }
 
@@ -554,10 +572,10 @@ static uint16_t cmd_del_macvlan(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 static uint16_t cmd_promisc(XL710State *s, XL710AQDesc *d, uint8_t *buf,
                             uint32_t *len)
 {
-    uint16_t flags = lduw_le_p(d->param);
-    uint16_t valid = lduw_le_p(d->param + 2);
-    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + 4));
-    uint16_t tag = lduw_le_p(d->param + 6);
+    uint16_t flags = lduw_le_p(d->param + PROMISC_FLAGS);
+    uint16_t valid = lduw_le_p(d->param + PROMISC_VALID);
+    XL710VSI *v = vsi_by_seid(s, lduw_le_p(d->param + PROMISC_SEID));
+    uint16_t tag = lduw_le_p(d->param + PROMISC_VLAN_TAG);
     unsigned i;
 
     if (!v) {
@@ -597,9 +615,9 @@ static int find_etype(XL710State *s, XL710AQDesc *d, XL710EtypeFilter *f)
     unsigned i;
 
     *f = (XL710EtypeFilter) {
-        .etype = lduw_le_p(d->param + 6),
-        .flags = lduw_le_p(d->param + 8),
-        .vsi = lduw_le_p(d->param + 10),
+        .etype = lduw_le_p(d->param + ETYPE_ETYPE),
+        .flags = lduw_le_p(d->param + ETYPE_FLAGS),
+        .vsi = lduw_le_p(d->param + ETYPE_SEID),
     };
     for (i = 0; i < s->etype_filters->len; i++) {
         if (!memcmp(&g_array_index(s->etype_filters, XL710EtypeFilter, i), f,
@@ -630,8 +648,8 @@ static uint16_t cmd_add_etype(XL710State *s, XL710AQDesc *d, uint8_t *buf,
     }
     g_array_append_val(s->etype_filters, f);
     memset(d->param, 0, sizeof(d->param));
-    stw_le_p(d->param + 2, s->etype_filters->len);
-    stw_le_p(d->param + 6, MAX_ETYPE_FILTERS - s->etype_filters->len);
+    stw_le_p(d->param + ETYPE_USED, s->etype_filters->len);
+    stw_le_p(d->param + ETYPE_FREE, MAX_ETYPE_FILTERS - s->etype_filters->len);
     return AQ_RC_OK;
 }
 
@@ -655,20 +673,20 @@ static uint16_t cmd_accept(XL710State *s, XL710AQDesc *d, uint8_t *buf,
 }
 
 const XL710AQCmd xl710_switch_cmds[] = {
-    { 0x0200, 32, cmd_get_switch },
-    { 0x0203, 0, cmd_accept },                  /* set port parameters */
-    { 0x0204, 16, cmd_get_resources },
-    { 0x0205, 0, cmd_set_switch },
-    { 0x0210, 128, cmd_add_vsi },
-    { 0x0211, 128, cmd_update_vsi },
-    { 0x0212, 128, cmd_get_vsi },
-    { 0x0230, 0, cmd_add_veb },
-    { 0x0232, 0, cmd_get_veb },
-    { 0x0243, 0, cmd_delete },
-    { 0x0250, 16, cmd_add_macvlan },
-    { 0x0251, 16, cmd_del_macvlan },
-    { 0x0254, 0, cmd_promisc },
-    { 0x025a, 0, cmd_add_etype },
-    { 0x025b, 0, cmd_del_etype },
+    { AQ_GET_SWITCH_CONFIG, SWITCH_HEAD_SIZE + ELEMENT_SIZE, cmd_get_switch },
+    { AQ_SET_PORT_PARAMETERS, 0, cmd_accept },
+    { AQ_GET_SWITCH_RESOURCE_ALLOC, ALLOC_SIZE, cmd_get_resources },
+    { AQ_SET_SWITCH_CONFIG, 0, cmd_set_switch },
+    { AQ_ADD_VSI, VSI_INFO_SIZE, cmd_add_vsi },
+    { AQ_UPDATE_VSI_PARAMETERS, VSI_INFO_SIZE, cmd_update_vsi },
+    { AQ_GET_VSI_PARAMETERS, VSI_INFO_SIZE, cmd_get_vsi },
+    { AQ_ADD_VEB, 0, cmd_add_veb },
+    { AQ_GET_VEB_PARAMETERS, 0, cmd_get_veb },
+    { AQ_DELETE_ELEMENT, 0, cmd_delete },
+    { AQ_ADD_MACVLAN, MACVLAN_SIZE, cmd_add_macvlan },
+    { AQ_REMOVE_MACVLAN, MACVLAN_SIZE, cmd_del_macvlan },
+    { AQ_SET_VSI_PROMISCUOUS_MODES, 0, cmd_promisc },
+    { AQ_ADD_CONTROL_PACKET_FILTER, 0, cmd_add_etype },
+    { AQ_REMOVE_CONTROL_PACKET_FILTER, 0, cmd_del_etype },
     { }
 };

@@ -1,470 +1,402 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Intel XL710: transmit
+ * Intel XL710: transmit queues
  *
- * Descriptors are taken as soon as the tail moves. The offloads work from the
- * header lengths that the descriptors give, as in the hardware, so tunnels need
- * nothing special. net_tx_pkt is not used: in QEMU 7.2 it cuts a TSO packet
- * into IP fragments, and it wants to find the headers itself.
+ * When the tail moves, descriptors are prefetched at once, as many as there is
+ * room for; what the driver writes to them after that is not seen. Some time
+ * later (tx-delay) a burst of packets (tx-burst) is read from memory, sent and
+ * done with, and so on until nothing is left. So there are packets whose
+ * descriptors the device has and whose data it will yet read, and the driver
+ * has to leave both alone until it is told.
+ *
+ * It is told by head write-back, or by DD in the descriptor, when a packet with
+ * RS in its last descriptor is done, and no further than that packet. What is
+ * done without RS it is told of with the next interrupt of the queue's vector
+ * (irq.c), which such packets bring about unless rs-only is set.
+ *
+ * A queue that the driver disables sends what it has, and its state falls after
+ * stop-delay. Time is that of the guest, and a read of the state does what is
+ * due by then, so nothing here depends on when the timers are served.
  */
 #include "qemu/osdep.h"
-#include "qemu/crc32c.h"
 #include "qemu/log.h"
-#include "qemu/units.h"
-#include "net/checksum.h"
-#include "net/eth.h"
 #include "trace.h"
 #include "xl710.h"
 
-#define BATCH           64
-#define MSS_MIN         64              /* whatever the driver allows */
-
-/* MDD events; the numbers of the hardware are not in the driver */
-enum {
-    MDD_BAD_CONTEXT = 1,
-    MDD_BAD_TAIL,
-    MDD_BAD_DTYPE,
-    MDD_BAD_LENGTH,
-    MDD_TOO_MANY_DESC,
-    MDD_BAD_TSO,
-    MDD_BAD_HEADER,
-    MDD_BAD_ADDRESS,
-};
-
-/* What the descriptors say of a packet */
-typedef struct TxOffload {
-    uint32_t cmd;
-    bool tso;
-    uint32_t tso_len;
-    uint32_t mss;
-    /* offsets of the headers; outer is 0 without a tunnel */
-    uint32_t outer, natt, ip, l4, payload;
-    uint32_t eipt, l4t;
-    bool outer_l4_csum;
-    bool natt_udp;
-} TxOffload;
-
-void xl710_tx_enable(XL710State *s, int q, bool on)
+static int64_t now_ns(void)
 {
-    XL710TxQueue *t = &s->txq[q];
-
-    if (q >= s->num_queues) {
-        return;
-    }
-    if (on && !t->ena) {
-        memset(t, 0, sizeof(*t));
-        if (!xl710_hmc_load_tx(s, q)) {
-            qemu_log_mask(LOG_GUEST_ERROR, "xl710: bad context of Tx queue "
-                          "%d\n", q);
-            xl710_mdd_tx(s, q, MDD_BAD_CONTEXT);
-            return;
-        }
-        t->ena = true;
-        trace_xl710_tx_enable(q, t->base, t->qlen, t->head, t->vsi);
-    } else if (!on) {
-        t->ena = false;
-    }
-    xl710_set_reg(s, QTX_ENA(q), on ? QENA_REQ | QENA_STAT : 0);
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* ---- checksums and segmentation ---- */
-
-static void put_ip_csum(uint8_t *ip, uint32_t len)
+static int number(const XL710TxQueue *t)
 {
-    stw_be_p(ip + 10, 0);
-    stw_be_p(ip + 10, net_raw_checksum(ip, len));
+    return t - t->s->txq;
 }
 
-/*
- * The driver left the sum of the pseudo header in the checksum field; for TSO
- * without the length, which is then @add.
- */
-static void put_l4_csum(uint8_t *l4, uint32_t len, uint32_t off, uint32_t add,
-                        bool nonzero)
+static bool stuck(const XL710TxQueue *t)
 {
-    uint32_t sum = net_checksum_add(len, l4) + add;
-    uint16_t v = net_checksum_finish(sum);
-
-    stw_be_p(l4 + off, v || !nonzero ? v : 0xffff);
+    return t->s->knob[KNOB_STUCK_TX] == number(t);
 }
 
-static bool l4_csum(const TxOffload *o, uint8_t *pkt, uint32_t len)
+static uint16_t after(const XL710TxQueue *t, uint16_t i)
 {
-    uint8_t *l4 = pkt + o->l4;
-    uint32_t l4len = len - o->l4;
-    uint32_t add = o->tso ? l4len : 0;
-
-    switch (o->l4t) {
-    case TXD_CMD_L4T_TCP:
-        if (l4len < 20) {
-            return false;
-        }
-        put_l4_csum(l4, l4len, 16, add, false);
-        break;
-    case TXD_CMD_L4T_UDP:
-        if (l4len < 8) {
-            return false;
-        }
-        put_l4_csum(l4, l4len, 6, add, true);
-        break;
-    case TXD_CMD_L4T_SCTP:
-        if (l4len < 12) {
-            return false;
-        }
-        stl_le_p(l4 + 8, 0);
-        stl_le_p(l4 + 8, crc32c(0xffffffff, l4, l4len));
-        break;
-    }
-    return true;
-}
-
-static bool parse_offload(const XL710TxQueue *t, uint64_t qw1, uint32_t len,
-                          TxOffload *o)
-{
-    uint32_t off = qw1 >> TXD_OFFSET_S & 0x3ffff;
-    uint32_t maclen = (off & 0x7f) * 2;
-    uint32_t iplen = (off >> 7 & 0x7f) * 4;
-    uint32_t l4len = (off >> 14 & 0xf) * 4;
-    uint32_t tun = t->have_ctx ? t->ctx[0] : 0;
-
-    memset(o, 0, sizeof(*o));
-    o->cmd = qw1 >> TXD_CMD_S & 0xfff;
-    o->l4t = o->cmd & TXD_CMD_L4T;
-    o->eipt = tun & TXC_EIPT;
-    o->ip = maclen;
-    if (o->eipt) {
-        o->outer = maclen;
-        o->natt = o->outer + (tun >> TXC_EIPLEN_S & 0x7f) * 4;
-        o->ip = o->natt + (tun >> TXC_NATLEN_S & 0x7f) * 2;
-        o->natt_udp = (tun >> TXC_NATT_S & 3) == TXC_NATT_UDP;
-        o->outer_l4_csum = tun & TXC_L4T_CS;
-    }
-    o->l4 = o->ip + iplen;
-    o->payload = o->l4 + l4len;
-    if (t->have_ctx) {
-        o->tso = t->ctx[1] >> TXC_CMD_S & TXC_CMD_TSO;
-        o->tso_len = t->ctx[1] >> TXC_TSO_LEN_S & 0x3ffff;
-        o->mss = t->ctx[1] >> TXC_MSS_S & 0x3fff;
-    }
-    if (o->l4t && (maclen < 14 || iplen < 20 || o->l4 >= len)) {
-        return false;
-    }
-    return o->payload <= len;
-}
-
-/* Correct the headers of one segment. @n counts the segments */
-static void fix_segment(XL710State *s, const TxOffload *o, uint8_t *pkt,
-                        uint32_t len, uint32_t n, bool last, uint32_t done)
-{
-    uint8_t *ip = pkt + o->ip, *l4 = pkt + o->l4;
-
-    if (o->eipt) {
-        uint8_t *outer = pkt + o->outer;
-
-        if (o->eipt == TXC_EIPT_IPV6) {
-            stw_be_p(outer + 4, len - o->outer - 40);
-        } else {
-            stw_be_p(outer + 2, len - o->outer);
-            stw_be_p(outer + 4, lduw_be_p(outer + 4) + n);
-        }
-        if (o->natt_udp) {
-            stw_be_p(pkt + o->natt + 4, len - o->natt);
-        }
-    }
-    if (ip[0] >> 4 == 6) {
-        stw_be_p(ip + 4, len - o->ip - 40);
-    } else {
-        stw_be_p(ip + 2, len - o->ip);
-        stw_be_p(ip + 4, lduw_be_p(ip + 4) + n);
-        if ((o->cmd & TXD_CMD_IIPT) == TXD_CMD_IIPT_IPV4_CSUM) {
-            put_ip_csum(ip, o->l4 - o->ip);
-        }
-    }
-    if (o->l4t == TXD_CMD_L4T_TCP) {
-        uint32_t mask = xl710_reg(s, last ? GLLAN_TSOMSK_L :
-                                     n ? GLLAN_TSOMSK_M : GLLAN_TSOMSK_F);
-
-        if (!n && last) {
-            mask = 0;
-        }
-        stl_be_p(l4 + 4, ldl_be_p(l4 + 4) + done);
-        l4[13] &= ~mask;
-    } else if (o->l4t == TXD_CMD_L4T_UDP) {
-        stw_be_p(l4 + 4, len - o->l4);
-    }
-}
-
-/* The outer headers' checksums, once what is inside is final */
-static void outer_csum(const TxOffload *o, uint8_t *pkt, uint32_t len)
-{
-    if (!o->eipt) {
-        return;
-    }
-    if (o->eipt == TXC_EIPT_IPV4) {
-        put_ip_csum(pkt + o->outer, o->natt - o->outer);
-    }
-    if (o->outer_l4_csum && o->natt_udp) {
-        uint32_t l4len = len - o->natt;
-
-        put_l4_csum(pkt + o->natt, l4len, 6, o->tso ? l4len : 0, true);
-    }
-}
-
-/* ---- the wire ---- */
-
-static void count_tx(XL710State *s, unsigned vsi, const uint8_t *data,
-                     uint32_t len)
-{
-    uint32_t wire = len + 4;            /* with the CRC */
-    unsigned kind = is_broadcast_ether_addr(data) ? 2 :
-                    is_multicast_ether_addr(data) ? 1 : 0;
-    static const uint32_t prt[] = { GLPRT_UPTC, GLPRT_MPTC, GLPRT_BPTC };
-    static const uint32_t glv[] = { GLV_UPTC(0), GLV_MPTC(0), GLV_BPTC(0) };
-    unsigned size = wire <= 64 ? 0 : wire <= 127 ? 1 : wire <= 255 ? 2 :
-                    wire <= 511 ? 3 : wire <= 1023 ? 4 : wire <= 1522 ? 5 : 6;
-
-    xl710_count(s, GLPRT_GOTC, wire);
-    xl710_count(s, prt[kind], 1);
-    xl710_count(s, GLPRT_PTC64 + size * 32, 1);
-    xl710_count(s, GLV_GOTC(vsi), wire);
-    xl710_count(s, glv[kind] + vsi * 8, 1);
-}
-
-static void emit(XL710State *s, unsigned vsi, uint8_t *data, uint32_t len)
-{
-    NetClientState *nc = qemu_get_queue(s->nic);
-
-    if (len < 60) {
-        memset(data + len, 0, 60 - len);
-        len = 60;
-    }
-    if (xl710_switch_tx_drop(s, data, len)) {
-        return;
-    }
-    if (!s->link_up) {
-        xl710_count32(s, GLPRT_TDOLD, 1);
-        return;
-    }
-    trace_xl710_tx(len);
-    count_tx(s, vsi, data, len);
-    if (s->loopback) {
-        xl710_rx(s, data, len, false);
-    } else if (s->sink) {
-        s->sink_packets++;
-        s->sink_bytes += len;
-    } else {
-        qemu_send_packet(nc, data, len);
-    }
-}
-
-/* The packet is complete. Returns 0 or an MDD event */
-static int send_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1)
-{
-    PCIDevice *d = PCI_DEVICE(s);
-    uint8_t *buf = s->tx_buf + 8;       /* room for two tags in front */
-    uint32_t len = 0, tags = 0, mss_min;
-    TxOffload o;
-    unsigned i;
-
-    for (i = 0; i < t->nfrags; i++) {
-        if (pci_dma_read(d, t->frag[i].addr, buf + len, t->frag[i].len) !=
-            MEMTX_OK) {
-            return MDD_BAD_ADDRESS;
-        }
-        len += t->frag[i].len;
-    }
-    if (t->have_fltr && t->fd_ena) {
-        xl710_fd_program(s, q, t->fltr, buf, len);
-    }
-    if (qw1 >> TXD_CMD_S & TXD_CMD_DUMMY) {
-        return 0;
-    }
-    if (len < 14) {
-        return MDD_BAD_LENGTH;
-    }
-    if (!parse_offload(t, qw1, len, &o)) {
-        return MDD_BAD_HEADER;
-    }
-    if (!o.tso && len > s->max_frame) {
-        return MDD_BAD_LENGTH;
-    }
-
-    /* tags go in first, they move all that follows the addresses */
-    if (o.cmd & TXD_CMD_IL2TAG1) {
-        tags++;
-        memmove(buf - 4, buf, 12);
-        buf -= 4;
-        stw_be_p(buf + 12, ETH_P_VLAN);
-        stw_be_p(buf + 14, qw1 >> TXD_L2TAG1_S);
-    }
-    if (t->have_ctx && (t->ctx[1] >> TXC_CMD_S & TXC_CMD_IL2TAG2)) {
-        tags++;
-        memmove(buf - 4, buf, 12);
-        buf -= 4;
-        stw_be_p(buf + 12, ETH_P_VLAN);
-        stw_be_p(buf + 14, t->ctx[0] >> 32);
-    }
-    len += tags * 4;
-    o.outer += o.eipt ? tags * 4 : 0;
-    o.natt += o.eipt ? tags * 4 : 0;
-    o.ip += tags * 4;
-    o.l4 += tags * 4;
-    o.payload += tags * 4;
-
-    if (!o.tso) {
-        if (o.l4t) {
-            if ((o.cmd & TXD_CMD_IIPT) == TXD_CMD_IIPT_IPV4_CSUM) {
-                put_ip_csum(buf + o.ip, o.l4 - o.ip);
-            }
-            if (!l4_csum(&o, buf, len)) {
-                return MDD_BAD_HEADER;
-            }
-        }
-        outer_csum(&o, buf, len);
-        emit(s, t->vsi, buf, len);
-        return 0;
-    }
-
-    mss_min = MAX(xl710_reg(s, REG_MSS) >> REG_MSS_MIN_S & 0x3ff, MSS_MIN);
-    if (o.mss < mss_min || o.mss > XL710_MAX_FRAME ||
-        o.tso_len != len - o.payload ||
-        (o.l4t != TXD_CMD_L4T_TCP && o.l4t != TXD_CMD_L4T_UDP) ||
-        o.payload - o.l4 < (o.l4t == TXD_CMD_L4T_TCP ? 20 : 8) ||
-        o.payload + o.mss > XL710_MAX_FRAME) {
-        return MDD_BAD_TSO;
-    }
-    for (i = 0; i * o.mss < o.tso_len; i++) {
-        uint32_t done = i * o.mss;
-        uint32_t n = MIN(o.mss, o.tso_len - done);
-        bool last = done + n == o.tso_len;
-
-        memcpy(s->seg_buf, buf, o.payload);
-        memcpy(s->seg_buf + o.payload, buf + o.payload + done, n);
-        fix_segment(s, &o, s->seg_buf, o.payload + n, i, last, done);
-        if (!l4_csum(&o, s->seg_buf, o.payload + n)) {
-            return MDD_BAD_TSO;
-        }
-        outer_csum(&o, s->seg_buf, o.payload + n);
-        emit(s, t->vsi, s->seg_buf, o.payload + n);
-    }
-    return 0;
+    return i + 1 == t->qlen ? 0 : i + 1;
 }
 
 /* ---- descriptors ---- */
 
-static void packet_done(XL710TxQueue *t)
+/* Returns false if the ring cannot be read */
+static bool prefetch(XL710TxQueue *t)
 {
-    t->nfrags = 0;
-    t->len = 0;
-    t->have_ctx = false;
-    t->have_fltr = false;
+    if (t->pos) {
+        t->num -= t->pos;
+        memmove(t->desc[0], t->desc[t->pos], t->num * 16);
+        t->pos = 0;
+    }
+    while (!t->predis && t->fetch != t->tail && t->num < XL710_PREFETCH) {
+        unsigned n = t->tail > t->fetch ? t->tail - t->fetch :
+                                          t->qlen - t->fetch;
+
+        n = MIN(n, XL710_PREFETCH - t->num);
+        if (pci_dma_read(PCI_DEVICE(t->s), t->base + t->fetch * 16ull,
+                         t->desc[t->num], n * 16) != MEMTX_OK) {
+            return false;
+        }
+        t->num += n;
+        t->fetch += n;
+        if (t->fetch == t->qlen) {
+            t->fetch = 0;
+        }
+    }
+    return true;
 }
 
-static int data_desc(XL710State *s, XL710TxQueue *t, int q, uint64_t addr,
-                     uint64_t qw1)
+static int data_desc(XL710TxQueue *t, uint64_t addr, uint64_t qw1)
 {
     uint32_t size = qw1 >> TXD_BUF_SZ_S & 0x3fff;
-    int event = 0;
+    unsigned most = xl710_tx_is_tso(t) ? XL710_MAX_TX_FRAGS :
+                                         XL710_MAX_TX_DESC;
 
     if (!size || t->len + size > XL710_TX_BUF - 256) {
-        return MDD_BAD_LENGTH;
+        return MDD_TX_BAD_LENGTH;
     }
-    if (t->nfrags == XL710_MAX_TX_FRAGS) {
-        return MDD_TOO_MANY_DESC;
+    if (t->nfrags == most) {
+        return MDD_TX_TOO_MANY_DESC;
     }
     t->frag[t->nfrags].addr = addr;
     t->frag[t->nfrags].len = size;
     t->nfrags++;
     t->len += size;
-    if (qw1 >> TXD_CMD_S & TXD_CMD_EOP) {
-        event = send_packet(s, t, q, qw1);
-        packet_done(t);
-    }
-    return event;
+    return 0;
 }
 
-/* Tell the driver how far we are; @last_rs is the last descriptor with RS */
-static void write_back(XL710State *s, XL710TxQueue *t, int q, int last_rs)
+/* Look at the next descriptor. Returns 0 or an MDD event */
+static int next_desc(XL710TxQueue *t, bool *eop, bool *rs)
 {
-    PCIDevice *d = PCI_DEVICE(s);
+    uint64_t qw0 = le64_to_cpu(t->desc[t->pos][0]);
+    uint64_t qw1 = le64_to_cpu(t->desc[t->pos][1]);
+    uint32_t cmd = qw1 >> TXD_CMD_S;
+    uint64_t slot = t->base + t->head * 16ull;
+    int event;
 
-    if (t->head_wb) {
-        uint32_t head = cpu_to_le32(t->head);
-
-        pci_dma_write(d, t->wb_addr, &head, 4);
-    } else if (last_rs < 0) {
-        return;
+    *eop = false;
+    t->pos++;
+    t->head = after(t, t->head);
+    switch (qw1 & TXD_DTYPE) {
+    case TXD_DTYPE_DATA:
+        event = data_desc(t, qw0, qw1);
+        break;
+    case TXD_DTYPE_CONTEXT:
+        t->ctx[0] = qw0;
+        t->ctx[1] = qw1;
+        t->have_ctx = true;
+        return t->nfrags ? MDD_TX_BAD_DTYPE : 0;
+    case TXD_DTYPE_FILTER:
+        t->fltr[0] = qw0;
+        t->fltr[1] = qw1;
+        t->have_fltr = true;
+        return t->nfrags ? MDD_TX_BAD_DTYPE : 0;
+    default:
+        return MDD_TX_BAD_DTYPE;
     }
-    xl710_irq_queue(s, q, false);
+    if (event || !(cmd & TXD_CMD_EOP)) {
+        return event;
+    }
+    event = xl710_tx_packet(t->s, t, number(t), qw1);
+    *eop = true;
+    t->nfrags = 0;
+    t->len = 0;
+    t->have_ctx = false;
+    t->have_fltr = false;
+    if (event || !t->ena) {
+        return event;
+    }
+    t->done = t->head;
+    if (cmd & TXD_CMD_RS) {
+        *rs = true;
+        if (!t->head_wb) {
+            uint64_t dd = cpu_to_le64(TXD_DTYPE_DONE);
+
+            pci_dma_write(PCI_DEVICE(t->s), slot + 8, &dd, 8);
+        }
+    }
+    return 0;
 }
 
-void xl710_tx_run(XL710State *s, int q)
+/* ---- completion ---- */
+
+static void report(XL710TxQueue *t, uint16_t head)
+{
+    uint32_t v = cpu_to_le32(head);
+
+    t->reported = head;
+    pci_dma_write(PCI_DEVICE(t->s), t->wb_addr, &v, 4);
+}
+
+bool xl710_tx_write_back(XL710State *s, int q)
 {
     XL710TxQueue *t = &s->txq[q];
-    PCIDevice *d = PCI_DEVICE(s);
-    uint64_t desc[BATCH][2];
-    int last_rs = -1, event = 0;
-    uint32_t tail;
 
-    if (!t->ena || t->busy || !s->nic) {
-        return;
+    if (!t->ena || !t->head_wb || t->reported == t->done) {
+        return false;
     }
-    tail = xl710_reg(s, QTX_TAIL(q));
-    if (tail >= t->qlen) {
-        xl710_mdd_tx(s, q, MDD_BAD_TAIL);
-        return;
-    }
+    report(t, t->done);
+    return true;
+}
+
+/* Returns whether something is left that can be sent */
+static bool send_burst(XL710TxQueue *t)
+{
+    XL710State *s = t->s;
+    bool rs = false, done = false;
+    unsigned n = s->knob[KNOB_TX_BURST];
+    uint16_t head = 0;
+    int event = 0;
+
     t->busy = true;
-    while (t->ena && t->head != tail && !event) {
-        unsigned n = tail > t->head ? tail - t->head : t->qlen - t->head;
-        unsigned i;
+    while (n && t->ena && !event) {
+        bool eop, this_rs = false;
 
-        n = MIN(n, BATCH);
-        if (pci_dma_read(d, t->base + t->head * 16ull, desc, n * 16) !=
-            MEMTX_OK) {
-            event = MDD_BAD_ADDRESS;
+        if (t->pos == t->num && !prefetch(t)) {
+            event = MDD_TX_BAD_ADDRESS;
             break;
         }
-        for (i = 0; i < n && !event && t->ena; i++) {
-            uint64_t qw0 = le64_to_cpu(desc[i][0]);
-            uint64_t qw1 = le64_to_cpu(desc[i][1]);
-
-            switch (qw1 & TXD_DTYPE) {
-            case TXD_DTYPE_DATA:
-                event = data_desc(s, t, q, qw0, qw1);
-                break;
-            case TXD_DTYPE_CONTEXT:
-                t->ctx[0] = qw0;
-                t->ctx[1] = qw1;
-                t->have_ctx = true;
-                break;
-            case TXD_DTYPE_FILTER:
-                t->fltr[0] = qw0;
-                t->fltr[1] = qw1;
-                t->have_fltr = true;
-                break;
-            default:
-                event = MDD_BAD_DTYPE;
-            }
-            if (event) {
-                break;
-            }
-            if ((qw1 & TXD_DTYPE) == TXD_DTYPE_DATA &&
-                (qw1 >> TXD_CMD_S & TXD_CMD_RS)) {
-                last_rs = t->head;
-                if (!t->head_wb) {
-                    uint64_t done = cpu_to_le64(TXD_DTYPE_DONE);
-
-                    pci_dma_write(d, t->base + t->head * 16ull + 8, &done, 8);
-                }
-            }
-            t->head = t->head + 1 == t->qlen ? 0 : t->head + 1;
+        if (t->pos == t->num) {
+            break;
         }
+        event = next_desc(t, &eop, &this_rs);
+        if (this_rs) {
+            rs = true;
+            head = t->done;
+        }
+        done |= eop;
+        n -= eop;
     }
     t->busy = false;
     if (event) {
-        xl710_mdd_tx(s, q, event);
-    } else if (t->ena) {
-        write_back(s, t, q, last_rs);
+        xl710_mdd_tx(s, number(t), event);
     }
+    if (!t->ena) {
+        return false;
+    }
+    if (rs && t->head_wb) {
+        report(t, head);
+    }
+    if (rs || (done && t->head_wb && !s->knob[KNOB_RS_ONLY])) {
+        xl710_irq_queue(s, number(t), false);
+    }
+    return t->pos != t->num || (!t->predis && t->fetch != t->tail);
+}
+
+/* ---- time ---- */
+
+static void arm(XL710TxQueue *t, int64_t due)
+{
+    t->due = due;
+    timer_mod(t->timer, due);
+}
+
+static void stopped(XL710TxQueue *t)
+{
+    int q = number(t);
+
+    t->ena = false;
+    t->stopping = false;
+    xl710_set_reg(t->s, QTX_ENA(q), 0);
+    trace_xl710_stopped("tx", q);
+}
+
+static void tx_due(void *opaque)
+{
+    XL710TxQueue *t = opaque;
+    int64_t now = t->due;
+
+    if (!t->ena) {
+        return;
+    }
+    if (send_burst(t)) {
+        arm(t, now + MAX(t->s->knob[KNOB_TX_DELAY], 1));
+    } else if (t->ena && t->stopping && !stuck(t)) {
+        if (now < t->stop_at) {
+            arm(t, t->stop_at);
+        } else {
+            stopped(t);
+        }
+    }
+}
+
+void xl710_tx_catch_up(XL710State *s, int q)
+{
+    XL710TxQueue *t = &s->txq[q];
+
+    while (!t->busy && timer_pending(t->timer) && t->due <= now_ns()) {
+        timer_del(t->timer);
+        tx_due(t);
+    }
+}
+
+void xl710_tx_unstick(XL710State *s)
+{
+    int q;
+
+    for (q = 0; q < s->num_queues; q++) {
+        XL710TxQueue *t = &s->txq[q];
+
+        if (t->stopping && !timer_pending(t->timer)) {
+            arm(t, now_ns());
+        }
+    }
+}
+
+/* ---- what the driver asks for ---- */
+
+static void fetch_and_wake(XL710TxQueue *t)
+{
+    if (!prefetch(t)) {
+        xl710_mdd_tx(t->s, number(t), MDD_TX_BAD_ADDRESS);
+    } else if (t->pos != t->num && !timer_pending(t->timer)) {
+        arm(t, now_ns() + t->s->knob[KNOB_TX_DELAY]);
+    }
+}
+
+void xl710_tx_tail(XL710State *s, int q)
+{
+    uint32_t tail = xl710_reg(s, QTX_TAIL(q));
+    XL710TxQueue *t = &s->txq[q];
+
+    if (!t->ena || !s->nic || (t->stopping && !stuck(t))) {
+        return;
+    }
+    if (tail >= t->qlen) {
+        xl710_mdd_tx(s, q, MDD_TX_BAD_TAIL);
+        return;
+    }
+    t->tail = tail;
+    fetch_and_wake(t);
+}
+
+void xl710_tx_pre_disable(XL710State *s, int q, bool on)
+{
+    XL710TxQueue *t = &s->txq[q];
+
+    t->predis = on;
+    if (!on && t->ena) {
+        fetch_and_wake(t);
+    }
+}
+
+/* Is the queue said to be one of this function, of the VSI in its context? */
+static bool is_ours(XL710State *s, int q)
+{
+    uint32_t ctl = xl710_reg(s, QTX_CTL(q));
+
+    if (ctl & QTX_CTL_PF_INDX) {
+        return false;
+    }
+    switch (ctl & QTX_CTL_PFVF) {
+    case QTX_CTL_PF:
+        return true;
+    case QTX_CTL_VM:
+        return (ctl >> QTX_CTL_VM_INDX_S & QTX_CTL_VM_INDX) == s->txq[q].vsi;
+    }
+    return false;
+}
+
+static void start(XL710State *s, int q)
+{
+    XL710TxQueue *t = &s->txq[q];
+
+    timer_del(t->timer);
+    *t = (XL710TxQueue) { .s = s, .timer = t->timer, .predis = t->predis };
+    if (!xl710_hmc_load_tx(s, q) || !is_ours(s, q)) {
+        qemu_log_mask(LOG_GUEST_ERROR, "xl710: bad context or QTX_CTL of Tx "
+                      "queue %d\n", q);
+        xl710_mdd_tx(s, q, MDD_TX_BAD_CONTEXT);
+        return;
+    }
+    t->tail = t->fetch = t->done = t->reported = t->head;
+    t->ena = true;
+    trace_xl710_tx_enable(q, t->base, t->qlen, t->head, t->vsi);
+}
+
+void xl710_tx_enable(XL710State *s, int q, bool on)
+{
+    XL710TxQueue *t = &s->txq[q];
+
+    if (q >= s->num_queues || t->busy) {
+        return;
+    }
+    if (!on) {
+        if (t->ena && !t->stopping) {
+            t->stopping = true;
+            t->stop_at = now_ns() + s->knob[KNOB_STOP_DELAY];
+            if (!timer_pending(t->timer)) {
+                arm(t, t->stop_at);
+            }
+        }
+        xl710_set_reg(s, QTX_ENA(q), t->ena ? QENA_STAT : 0);
+        return;
+    }
+    if (t->ena) {
+        t->stopping = false;    /* it goes on as it is */
+    } else {
+        start(s, q);
+    }
+    xl710_set_reg(s, QTX_ENA(q), QENA_REQ | (t->ena ? QENA_STAT : 0));
+}
+
+void xl710_tx_reset(XL710State *s, bool core)
+{
+    int q;
+
+    for (q = 0; q < s->num_queues; q++) {
+        XL710TxQueue *t = &s->txq[q];
+
+        t->ena = false;
+        t->stopping = false;
+        t->predis &= !core;
+        timer_del(t->timer);
+    }
+}
+
+void xl710_tx_init(XL710State *s)
+{
+    int q;
+
+    /* there are registers for all, whatever the function may use */
+    s->txq = g_new0(XL710TxQueue, XL710_MAX_QUEUES);
+    for (q = 0; q < XL710_MAX_QUEUES; q++) {
+        s->txq[q].s = s;
+        s->txq[q].timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, tx_due, &s->txq[q]);
+    }
+}
+
+void xl710_tx_uninit(XL710State *s)
+{
+    int q;
+
+    for (q = 0; q < XL710_MAX_QUEUES; q++) {
+        timer_free(s->txq[q].timer);
+    }
+    g_free(s->txq);
 }

@@ -19,6 +19,7 @@
 #include "migration/vmstate.h"
 #include "trace.h"
 #include "xl710.h"
+#include "xl710_aq.h"
 
 #define PCI_DEVICE_ID_XL710     0x1583
 #define BAR_CSR                 0
@@ -35,20 +36,9 @@
 #define RESET_NS                (100 * SCALE_MS)
 #define RESTART_NS              (200 * SCALE_MS)
 #define RETRAIN_NS              (50 * SCALE_MS)
-#define EVENT_LINK              0x0607
 #define EVENT_LINK_UPDOWN       0x0002
 
 /* ---- resets ---- */
-
-static void stop_queues(XL710State *s)
-{
-    unsigned q;
-
-    for (q = 0; q < s->num_queues; q++) {
-        s->txq[q].ena = false;
-        s->rxq[q].ena = false;
-    }
-}
 
 static void phy_reset(XL710State *s)
 {
@@ -66,7 +56,11 @@ static void phy_reset(XL710State *s)
 
 static void reset_common(XL710State *s, bool core)
 {
-    stop_queues(s);
+    s->pfr_at = 0;
+    timer_del(s->pfr_timer);
+    xl710_set_reg(s, PFGEN_CTRL, 0);
+    xl710_tx_reset(s, core);
+    xl710_rx_reset(s);
     xl710_aq_reset(s);
     xl710_hmc_reset(s);
     xl710_regs_reset(s, core);
@@ -75,16 +69,37 @@ static void reset_common(XL710State *s, bool core)
     xl710_fd_flush(s);
 }
 
-void xl710_pf_reset(XL710State *s)
+static void pf_reset_done(void *opaque)
 {
+    XL710State *s = opaque;
+
     trace_xl710_reset(0);
     reset_common(s, false);
     xl710_gen_update(s);
 }
 
+/* All goes on until it is over: only then the driver knows that it does not */
+void xl710_start_pf_reset(XL710State *s)
+{
+    if (!s->pfr_at) {
+        xl710_set_reg(s, PFGEN_CTRL, PFGEN_CTRL_PFSWR);
+        s->pfr_at = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                    s->knob[KNOB_RESET_DELAY];
+        timer_mod(s->pfr_timer, s->pfr_at);
+    }
+}
+
+void xl710_pf_reset_catch_up(XL710State *s)
+{
+    if (s->pfr_at && s->pfr_at <= qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL)) {
+        pf_reset_done(s);
+    }
+}
+
 static void core_reset(XL710State *s)
 {
     reset_common(s, true);
+    s->switch_mode = 0;
     xl710_steer_reset(s);
     phy_reset(s);
     xl710_link_update(s);
@@ -112,10 +127,23 @@ void xl710_start_reset(XL710State *s, uint32_t trigger)
               qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) + RESET_NS);
 }
 
+static bool in_function_reset(XL710State *s)
+{
+    PCIDevice *d = PCI_DEVICE(s);
+
+    return pci_get_word(d->config + d->exp.exp_cap + PCI_EXP_DEVCTL) &
+           PCI_EXP_DEVCTL_BCR_FLR;
+}
+
+/* A function level reset leaves alone what belongs to the port or the card */
 static void xl710_qdev_reset(DeviceState *dev)
 {
     XL710State *s = XL710(dev);
 
+    if (in_function_reset(s)) {
+        pf_reset_done(s);
+        return;
+    }
     timer_del(s->reset_timer);
     xl710_set_reg(s, GLGEN_RSTAT, 0);
     core_reset(s);
@@ -127,6 +155,7 @@ void xl710_mdd_tx(XL710State *s, int q, int event)
 {
     trace_xl710_mdd("tx", q, event);
     s->txq[q].ena = false;
+    s->txq[q].stopping = false;
     xl710_set_reg(s, QTX_ENA(q), xl710_reg(s, QTX_ENA(q)) & ~QENA_STAT);
     xl710_set_reg(s, GL_MDET_TX, MDET_TX_VALID | event << MDET_TX_EVENT_S | q);
     xl710_set_reg(s, PF_MDET_TX, 1);
@@ -137,6 +166,7 @@ void xl710_mdd_rx(XL710State *s, int q, int event)
 {
     trace_xl710_mdd("rx", q, event);
     s->rxq[q].ena = false;
+    s->rxq[q].stopping = false;
     xl710_set_reg(s, QRX_ENA(q), xl710_reg(s, QRX_ENA(q)) & ~QENA_STAT);
     xl710_set_reg(s, GL_MDET_RX, MDET_RX_VALID | event << MDET_RX_EVENT_S |
                                  q << MDET_RX_QUEUE_S);
@@ -180,7 +210,7 @@ static void link_set(XL710State *s)
     trace_xl710_link(up);
     if (s->lse && !(s->phy_mask & EVENT_LINK_UPDOWN)) {
         xl710_fill_link_status(s, param);
-        xl710_arq_post(s, EVENT_LINK, param);
+        xl710_arq_post(s, AQ_GET_LINK_STATUS, param);
     }
     xl710_gen_update(s);
     if (up) {
@@ -385,12 +415,27 @@ static bool realize_pci(XL710State *s, Error **errp)
     return true;
 }
 
+/* Each of these looks whether there is something to undo */
+static void unrealize_pci(XL710State *s)
+{
+    PCIDevice *d = PCI_DEVICE(s);
+
+    pcie_aer_exit(d);
+    pcie_cap_exit(d);
+    msix_uninit(d, &s->msix_bar, &s->msix_bar);
+    msi_uninit(d);
+}
+
 static void release(XL710State *s)
 {
     xl710_gen_uninit(s);
     xl710_irq_uninit(s);
+    xl710_tx_uninit(s);
+    xl710_rx_uninit(s);
+    xl710_hmc_uninit(s);
     timer_free(s->an_timer);
     timer_free(s->reset_timer);
+    timer_free(s->pfr_timer);
     net_rx_pkt_uninit(s->parser);
     g_hash_table_destroy(s->fd);
     g_ptr_array_free(s->arq_backlog, true);
@@ -399,9 +444,6 @@ static void release(XL710State *s)
     g_free(s->aq_buf);
     g_free(s->tx_buf);
     g_free(s->seg_buf);
-    g_free(s->txq);
-    g_free(s->rxq);
-    g_free(s->sd);
     g_free(s->sr);
     g_free(s->regs);
 }
@@ -423,8 +465,7 @@ static void xl710_realize(PCIDevice *d, Error **errp)
     }
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     if (!realize_pci(s, errp)) {
-        msix_uninit(d, &s->msix_bar, &s->msix_bar);
-        msi_uninit(d);
+        unrealize_pci(s);
         return;
     }
 
@@ -432,17 +473,17 @@ static void xl710_realize(PCIDevice *d, Error **errp)
     s->arq_backlog = g_ptr_array_new_with_free_func(g_free);
     s->mac_filters = g_array_new(false, true, sizeof(XL710MacFilter));
     s->etype_filters = g_array_new(false, true, sizeof(XL710EtypeFilter));
-    s->sd = g_new0(uint64_t, XL710_MAX_SD);
-    /* there are registers for all, whatever the function may use */
-    s->txq = g_new0(XL710TxQueue, XL710_MAX_QUEUES);
-    s->rxq = g_new0(XL710RxQueue, XL710_MAX_QUEUES);
     s->tx_buf = g_malloc0(XL710_TX_BUF);
     s->seg_buf = g_malloc0(XL710_MAX_FRAME + 512);
     s->an_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, an_timer, s);
     s->reset_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, reset_done, s);
+    s->pfr_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, pf_reset_done, s);
     xl710_regs_init(s);
     xl710_nvm_init(s);
     xl710_irq_init(s);
+    xl710_hmc_init(s);
+    xl710_tx_init(s);
+    xl710_rx_init(s);
     xl710_steer_init(s);
     xl710_gen_init(s);
 
@@ -453,8 +494,7 @@ static void xl710_realize(PCIDevice *d, Error **errp)
         qemu_del_nic(s->nic);
         s->nic = NULL;
         release(s);
-        msix_uninit(d, &s->msix_bar, &s->msix_bar);
-        msi_uninit(d);
+        unrealize_pci(s);
     }
 }
 
@@ -466,10 +506,7 @@ static void xl710_exit(PCIDevice *d)
     qemu_del_nic(s->nic);
     s->nic = NULL;
     release(s);
-    pcie_aer_exit(d);
-    pcie_cap_exit(d);
-    msix_uninit(d, &s->msix_bar, &s->msix_bar);
-    msi_uninit(d);
+    unrealize_pci(s);
 }
 
 /* ---- properties ---- */
@@ -501,6 +538,7 @@ static void xl710_instance_init(Object *obj)
     XL710State *s = XL710(obj);
 
     PCI_DEVICE(obj)->cap_present |= QEMU_PCI_CAP_EXPRESS;
+    xl710_knobs_init(s);
     object_property_add(obj, "gen-rate", "uint64", get_gen_rate, set_gen_rate,
                         NULL, NULL);
     object_property_add_uint64_ptr(obj, "gen-sent", &s->gen_sent,

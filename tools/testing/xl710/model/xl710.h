@@ -10,10 +10,12 @@
  *   nvm.c      shadow RAM
  *   switch.c   admin commands of the switch (VSI, VEB, filters), Rx filtering
  *   hmc.c      host memory cache: backing pages, queue contexts
- *   tx.c       transmit queues and offloads
+ *   tx.c       transmit queues: descriptors, completion, stopping
+ *   txpkt.c    one packet to send: offloads, segmentation
  *   rx.c       receive queues
  *   steer.c    packet classification, RSS, flow director
  *   gen.c      packet generator
+ *   knobs.c    what a test may set while the machine runs
  *
  * Everything runs under the big QEMU lock.
  */
@@ -22,7 +24,9 @@
 
 #include "compat.h"
 #include "net/net.h"
+#include "qemu/bitmap.h"
 #include "qemu/timer.h"
+#include "qemu/units.h"
 #include "qom/object.h"
 #include "xl710_regs.h"
 
@@ -32,7 +36,9 @@ OBJECT_DECLARE_SIMPLE_TYPE(XL710State, XL710)
 #define XL710_MAX_VSI           64
 #define XL710_MAX_VEB           16
 #define XL710_MAX_SD            4096
-#define XL710_MAX_TX_FRAGS      256
+#define XL710_MAX_TX_FRAGS      256             /* of all segments */
+#define XL710_PREFETCH          64              /* descriptors */
+#define XL710_WB_LINE           64              /* bytes written back at once */
 #define XL710_TX_BUF            (256 * KiB + 512)
 #define XL710_SR_WORDS          32768           /* 64 KiB of shadow RAM */
 #define XL710_SEID_PORT         2
@@ -52,17 +58,48 @@ typedef struct XL710AQDesc {
     uint8_t param[16];
 } QEMU_PACKED XL710AQDesc;
 
-/* Context of a Tx queue, and the packet that is being collected */
+/* What a test may set; knobs.c says what each does */
+typedef enum XL710Knob {
+    KNOB_TX_DELAY,
+    KNOB_TX_BURST,
+    KNOB_RS_ONLY,
+    KNOB_STOP_DELAY,
+    KNOB_RESET_DELAY,
+    KNOB_STUCK_TX,
+    KNOB_STUCK_RX,
+    XL710_KNOBS
+} XL710Knob;
+
+/*
+ * A Tx queue. Descriptors go from the ring, between fetch and tail, to the
+ * prefetched ones; those of a packet are collected, and when it is sent, done
+ * moves. The driver knows of what head write-back last said.
+ */
 typedef struct XL710TxQueue {
+    XL710State *s;
+    QEMUTimer *timer;
+    int64_t due;                /* ns: when the timer has work */
+    int64_t stop_at;            /* ns: not to stop before */
+    bool predis;                /* pre-disabled: fetches no descriptors */
     bool ena;
+    bool stopping;
     bool busy;
+    /* the context */
     bool head_wb;
     bool fd_ena;
-    uint16_t head;
     uint16_t qlen;
     uint16_t vsi;
     uint64_t base;
     uint64_t wb_addr;
+    /* places in the ring */
+    uint16_t tail;
+    uint16_t fetch;
+    uint16_t head;              /* next to look at */
+    uint16_t done;              /* behind the last packet that was sent */
+    uint16_t reported;          /* what the driver knows of that */
+    /* prefetched, not looked at: pos to num */
+    uint16_t pos, num;
+    uint64_t desc[XL710_PREFETCH][2];
     /* of the packet in progress */
     bool have_ctx;
     bool have_fltr;
@@ -77,13 +114,28 @@ typedef struct XL710TxQueue {
 } XL710TxQueue;
 
 typedef struct XL710RxQueue {
+    XL710State *s;
+    QEMUTimer *timer;
+    int64_t stop_at;
     bool ena;
+    bool stopping;
+    /* the context */
     bool desc32;
-    uint16_t head;
+    bool prefetch;
     uint16_t qlen;
+    uint16_t low;               /* fewer free descriptors: interrupt at once */
     uint32_t dbuff;             /* bytes of one buffer */
     uint32_t rxmax;
     uint64_t base;
+    /* places in the ring */
+    uint16_t fetch;
+    uint16_t head;              /* next to fill */
+    /* buffers of prefetched descriptors that are not filled: pos to num */
+    uint16_t pos, num;
+    uint64_t addr[XL710_PREFETCH];
+    /* filled descriptors that are not written back: those before head */
+    uint16_t wb_num;
+    uint64_t wb[XL710_WB_LINE / 16][4];
 } XL710RxQueue;
 
 typedef struct XL710Vector {
@@ -157,6 +209,7 @@ struct XL710State {
     uint32_t gen_size, gen_flows;
     uint64_t gen_rate;
     uint64_t gen_count;
+    int64_t knob[XL710_KNOBS];
 
     uint32_t *regs;
     uint16_t *sr;               /* shadow RAM */
@@ -182,6 +235,8 @@ struct XL710State {
     QEMUTimer *an_timer;
     QEMUTimer *reset_timer;
     uint32_t reset_type;
+    QEMUTimer *pfr_timer;
+    int64_t pfr_at;             /* ns: when the PF reset is over, or 0 */
 
     /* switch */
     XL710VSI vsi[XL710_MAX_VSI];
@@ -192,9 +247,13 @@ struct XL710State {
     int default_vsi;
     uint16_t udp_tunnel[16];    /* 0: free */
     uint16_t bw_limit;
+    uint8_t switch_mode;        /* as the capability says it */
 
     /* HMC */
     uint64_t *sd;               /* XL710_MAX_SD segment descriptors */
+    GHashTable *pd;             /* page descriptors that were read */
+    uint8_t *cm_tx, *cm_rx;     /* queue contexts inside the device */
+    unsigned long *cm_tx_valid, *cm_rx_valid;   /* written by the driver */
 
     XL710TxQueue *txq;
     XL710RxQueue *rxq;
@@ -207,6 +266,8 @@ struct XL710State {
     uint32_t fd_guaranteed, fd_best_effort;
 
     XL710Vector vec[XL710_MAX_VECTORS];
+    bool irq_held;
+    DECLARE_BITMAP(irq_wait, XL710_MAX_VECTORS);
 
     /* generator and sink */
     QEMUTimer *gen_timer;
@@ -218,7 +279,7 @@ struct XL710State {
     uint64_t sink_packets, sink_bytes;
 };
 
-static inline uint32_t xl710_reg(XL710State *s, uint32_t addr)
+static inline uint32_t xl710_reg(const XL710State *s, uint32_t addr)
 {
     return s->regs[addr >> 2];
 }
@@ -246,8 +307,10 @@ static inline void xl710_count32(XL710State *s, uint32_t addr, uint32_t n)
 
 /* xl710.c */
 
-/* Forget all that a reset of this PF forgets (RTRIG and FLR do more) */
-void xl710_pf_reset(XL710State *s);
+/* Start a reset of the PF (RTRIG and FLR do more) */
+void xl710_start_pf_reset(XL710State *s);
+/* End it, if it is time, whether the timer came or not */
+void xl710_pf_reset_catch_up(XL710State *s);
 /* Start a core (RTRIG_CORER) or global reset; it ends 100 ms later */
 void xl710_start_reset(XL710State *s, uint32_t trigger);
 /* The link may have changed: tell both ends */
@@ -270,6 +333,11 @@ void xl710_irq_uninit(XL710State *s);
 void xl710_irq_reset(XL710State *s);
 /* Something happened on a queue: raise its vector, moderated */
 void xl710_irq_queue(XL710State *s, int q, bool rx);
+/* An Rx queue runs out of descriptors: raise its vector, now */
+void xl710_irq_rx_low(XL710State *s, int q);
+/* In between, vectors wait to be looked at: all of it happens at once */
+void xl710_irq_hold(XL710State *s);
+void xl710_irq_release(XL710State *s);
 /* Something else happened: set the bit(s) in ICR0, raise vector 0 */
 void xl710_irq_other(XL710State *s, uint32_t cause);
 void xl710_irq_dyn_write(XL710State *s, int vec, uint32_t val);
@@ -321,17 +389,63 @@ bool xl710_vsi_strips_vlan(const XL710VSI *v);
 bool xl710_switch_tx_drop(XL710State *s, const uint8_t *data, uint32_t len);
 
 /* hmc.c */
+void xl710_hmc_init(XL710State *s);
+void xl710_hmc_uninit(XL710State *s);
 void xl710_hmc_reset(XL710State *s);
 void xl710_hmc_sdcmd(XL710State *s, uint32_t val);
+void xl710_hmc_pdinv(XL710State *s, uint32_t val);
+/* Read or write a part of a context inside the device (PFCM_LANCTXCTL) */
+void xl710_hmc_lanctx(XL710State *s, uint32_t val);
 bool xl710_hmc_load_tx(XL710State *s, int q);
 bool xl710_hmc_load_rx(XL710State *s, int q);
 
 /* tx.c */
+void xl710_tx_init(XL710State *s);
+void xl710_tx_uninit(XL710State *s);
+void xl710_tx_reset(XL710State *s, bool core);
 void xl710_tx_enable(XL710State *s, int q, bool on);
-void xl710_tx_run(XL710State *s, int q);
+void xl710_tx_pre_disable(XL710State *s, int q, bool on);
+/* The tail moved */
+void xl710_tx_tail(XL710State *s, int q);
+/* Do what was due by now, though the timer may not have come yet */
+void xl710_tx_catch_up(XL710State *s, int q);
+/* Report all that was sent. Returns whether the driver did not know of it */
+bool xl710_tx_write_back(XL710State *s, int q);
+/* Queues need not be stuck any more */
+void xl710_tx_unstick(XL710State *s);
+
+/* txpkt.c */
+/* MDD events; the numbers of the hardware are not in the driver */
+enum {
+    MDD_TX_BAD_CONTEXT = 1,
+    MDD_TX_BAD_TAIL,
+    MDD_TX_BAD_DTYPE,
+    MDD_TX_BAD_LENGTH,
+    MDD_TX_TOO_MANY_DESC,
+    MDD_TX_BAD_TSO,
+    MDD_TX_BAD_HEADER,
+    MDD_TX_BAD_ADDRESS,
+};
+bool xl710_tx_is_tso(const XL710TxQueue *t);
+/*
+ * Send the packet whose fragments @t has; @qw1 is of its last descriptor.
+ * Returns 0 or an MDD event.
+ */
+int xl710_tx_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1);
 
 /* rx.c */
+void xl710_rx_init(XL710State *s);
+void xl710_rx_uninit(XL710State *s);
+void xl710_rx_reset(XL710State *s);
 void xl710_rx_enable(XL710State *s, int q, bool on);
+/* The tail moved */
+void xl710_rx_tail(XL710State *s, int q);
+/* As those of Tx */
+void xl710_rx_catch_up(XL710State *s, int q);
+bool xl710_rx_write_back(XL710State *s, int q);
+void xl710_rx_unstick(XL710State *s);
+/* Descriptors that the driver has posted, and that are not filled */
+unsigned xl710_rx_room(const XL710State *s, int q);
 /*
  * Receive one frame (without CRC). Returns false if @may_wait and the frame
  * must wait for buffers (flow control), true if it is dealt with.
@@ -340,7 +454,6 @@ bool xl710_rx(XL710State *s, const uint8_t *data, uint32_t len, bool may_wait);
 /* Count @n such frames as received by the port (dropped later or not) */
 void xl710_rx_count(XL710State *s, const uint8_t *data, uint32_t len,
                     uint64_t n);
-unsigned xl710_rx_room(XL710State *s, int q);
 /* Report a flow director programming error on an Rx queue */
 void xl710_rx_prog_status(XL710State *s, int q, uint64_t error, uint32_t fd_id);
 
@@ -362,5 +475,11 @@ void xl710_fd_program(XL710State *s, int q, const uint64_t *desc,
 void xl710_gen_init(XL710State *s);
 void xl710_gen_uninit(XL710State *s);
 void xl710_gen_update(XL710State *s);
+
+/* knobs.c */
+void xl710_knobs_init(XL710State *s);
+/* The same as registers */
+uint32_t xl710_knob_read(XL710State *s, unsigned knob);
+void xl710_knob_write(XL710State *s, unsigned knob, uint32_t val);
 
 #endif

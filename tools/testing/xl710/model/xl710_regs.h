@@ -93,8 +93,25 @@
 #define   SDDATALOW_DIRECT      0x2
 #define PFHMC_SDDATAHIGH        0x000c0200
 #define PFHMC_PDINV             0x000c0300
+#define   PDINV_SD              0xfff
+#define   PDINV_PD_S            16
+#define   PDINV_PD              0x1ff
 #define PFHMC_ERRORINFO         0x000c0400
 #define PFHMC_ERRORDATA         0x000c0500
+
+/* Queue contexts inside the device; the driver of iPXE writes them there */
+#define PFCM_LANCTXDATA(i)      (0x0010c100 + (i) * 128)
+#define PFCM_LANCTXCTL          0x0010c300
+#define   LANCTXCTL_QUEUE       0xfff
+#define   LANCTXCTL_LINE_S      12
+#define   LANCTXCTL_LINE        0x7
+#define   LANCTXCTL_TYPE_S      15
+#define   LANCTXCTL_OP_S        17
+#define   LANCTXCTL_OP_READ     0
+#define   LANCTXCTL_OP_WRITE    1
+#define PFCM_LANCTXSTAT         0x0010c380
+#define   LANCTXSTAT_DONE       0x1
+#define   LANCTXSTAT_MISS       0x2
 
 /* Interrupts */
 #define PFINT_ITRN(i, n)        (0x00030000 + (i) * 2048 + (n) * 4)
@@ -116,6 +133,10 @@
 #define   DYN_SW_ITR_S          25
 #define   DYN_INTENA_MSK        (1u << 31)
 #define PFINT_LNKLST0           0x00038500
+#define   LNKLST_FIRSTQ         0x7ff
+#define   LNKLST_TYPE_S         11
+#define   QUEUE_TYPE_RX         0
+#define   QUEUE_TYPE_TX         1
 #define PFINT_ICR0              0x00038780
 #define   ICR0_INTEVENT         (1u << 0)
 #define   ICR0_QUEUE_0          (1u << 1)
@@ -131,6 +152,8 @@
 #define   QINT_MSIX_INDX        0xff
 #define   QINT_ITR_INDX_S       11
 #define   QINT_MSIX0_INDX_S     13
+#define   QINT_NEXTQ_S          16
+#define   QINT_NEXTQ_TYPE_S     27
 #define   QINT_CAUSE_ENA        (1u << 30)
 #define   QINT_INTEVENT         (1u << 31)
 
@@ -138,12 +161,22 @@
 #define QTX_HEAD(q)             (0x000e4000 + (q) * 4)
 #define QTX_ENA(q)              (0x00100000 + (q) * 4)
 #define QTX_CTL(q)              (0x00104000 + (q) * 4)
+#define   QTX_CTL_PFVF          0x3
+#define   QTX_CTL_VM            0x1
+#define   QTX_CTL_PF            0x2
+#define   QTX_CTL_PF_INDX       0x3c
+#define   QTX_CTL_VM_INDX_S     7
+#define   QTX_CTL_VM_INDX       0x1ff
 #define QTX_TAIL(q)             (0x00108000 + (q) * 4)
 #define QRX_ENA(q)              (0x00120000 + (q) * 4)
 #define QRX_TAIL(q)             (0x00128000 + (q) * 4)
 #define   QENA_REQ              0x1
 #define   QENA_STAT             0x4
-#define GLLAN_TXPRE_QDIS        0x000e6500
+#define GLLAN_TXPRE_QDIS(i)     (0x000e6500 + (i) * 4)
+#define   QDIS_QINDX            0x7ff
+#define   QDIS_BLOCK            128
+#define   QDIS_SET              (1u << 30)
+#define   QDIS_CLEAR            (1u << 31)
 
 /* Malicious driver detection */
 #define PF_MDET_TX              0x000e6400
@@ -236,10 +269,15 @@
 #define GLV_BPRC(i)             (0x0036d800 + (i) * 8)
 #define GLV_RUPP(i)             (0x0036e400 + (i) * 8)
 
+/* Not of the hardware: what a test may set while the machine runs (knobs.c) */
+#define XL710_KNOB(i)           (0x003ff000 + (i) * 4)
+
 #define XL710_CSR_SIZE          0x00400000      /* what the driver may map */
 #define XL710_MAX_QUEUES        1536
 #define XL710_MAX_VECTORS       129
 #define XL710_MAX_FRAME         9728            /* with tags and CRC */
+#define XL710_MIN_TX            17              /* bytes of a packet to send */
+#define XL710_MAX_TX_DESC       8               /* of a packet, or a segment */
 
 /* Tx descriptors, quad word 1 */
 #define TXD_DTYPE               0xf

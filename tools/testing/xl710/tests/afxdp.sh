@@ -1,27 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# AF_XDP, copy and zero-copy: DPDK's af_xdp port sends back what it receives.
+# AF_XDP, copy and zero-copy: tpbench sends back what it receives.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# an address that nobody has: the stack does not answer, DPDK does
+TPBENCH=$(dirname "$0")/../../../../build/tpbench/tpbench
+# an address that nobody has: the stack does not answer, tpbench does
 IPX=10.71.0.77
 
-start_pmd()
+start_bench()
 {
-	# the program that DPDK loads is asked for without a dispatcher: that
-	# would need the kernel's type information
-	LIBXDP_SKIP_DISPATCHER=1 ip netns exec $NS1 dpdk-testpmd \
-		--no-huge --no-pci -m 256 --no-telemetry --log-level=pmd.net.af_xdp:8 \
-		--vdev "net_af_xdp0,iface=$IF1,start_queue=0,queue_count=1$1" \
-		-l 0,1 -- --forward-mode=macswap --auto-start --no-mlockall \
-		--total-num-mbufs=8192 --no-lsc-interrupt \
-		>"$LOG" 2>&1 <&8 &
+	ip netns exec $NS1 "$TPBENCH" -i "$IF1" -v xdp $1 --l2fwd -b 1 -d 3600 \
+		--warmup 0 >"$LOG" 2>&1 &
 	PIDS+=($!)
-	PMD=$!
-	# on a debug kernel it takes minutes
-	wait_for 300 grep -q 'Press enter\|Start automatic\|macswap packet' "$LOG" &&
-		sleep 1 && wait_for 10 links_up
+	BENCH=$!
+	# its first line of rates, and on a debug kernel that takes minutes
+	wait_for 300 grep -q 'packets/s' "$LOG" && wait_for 10 links_up
 }
 
 # Frames come back with their addresses exchanged
@@ -51,10 +45,10 @@ run()
 {
 	local mode=$1 opts=$2
 
-	if ! start_pmd "$opts"; then
-		not_ok "afxdp: $mode" "testpmd does not start"
+	if ! start_bench "$opts"; then
+		not_ok "afxdp: $mode" "tpbench does not start"
 		tail -n 20 "$LOG" | sed 's/^/# /'
-		kill "$PMD" || :
+		kill "$BENCH" || :
 		return
 	fi
 	check "afxdp: $mode: frames come back" echoes
@@ -67,8 +61,8 @@ run()
 	else
 		check "afxdp: $mode is what ran" zero_copy_in_log
 	fi
-	kill -INT "$PMD" || not_ok "afxdp: $mode: testpmd is alive at the end"
-	wait "$PMD" 2>/dev/null || :
+	kill -INT "$BENCH" || not_ok "afxdp: $mode: tpbench is alive at the end"
+	wait "$BENCH" 2>/dev/null || :
 	sleep 0.5
 	wait_for 10 links_up || :
 	check "afxdp: the stack has the port back after $mode" \
@@ -88,8 +82,8 @@ ping_other()
 	n0 ping -q -c 1 -W 1 $IP1
 }
 
-if ! command -v dpdk-testpmd >/dev/null; then
-	skip "${0##*/}" "no dpdk-testpmd (package dpdk-dev)"
+if ! ldd "$TPBENCH" 2>/dev/null | grep -q libxdp; then
+	skip "${0##*/}" "no tpbench with AF_XDP (package libxdp-dev)"
 	exit 0
 fi
 setup
@@ -97,16 +91,12 @@ CHANNELS=$(n1 ethtool -l "$IF1" | awk '$1 == "Combined:" { n = $2 } END { print 
 trap cleanup EXIT
 DIR=$(mktemp -d)
 LOG=$DIR/log
-# testpmd ends when its input does
-mkfifo "$DIR/fifo"
-exec 8<>"$DIR/fifo"
-ulimit -l unlimited
-# one queue, so that all comes by where DPDK listens
+# one queue, so that all comes by where tpbench listens
 [ "$CHANNELS" = 1 ] || n1 ethtool -L "$IF1" combined 1
 sleep 0.5
 wait_for 10 links_up
 n0 ip neigh replace $IPX dev "$IF0" \
 	lladdr "$(n1 cat /sys/class/net/"$IF1"/address)" nud permanent
-run copy ,force_copy=1
-run zero-copy ""
+run copy ""
+run zero-copy "-z 1"
 finish

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# AF_PACKET V4 in zero-copy mode: the selftest tpacket4_zc_port on both ports, and
-# a stack that answers through tpacket4_zc_bridge.
+# AF_PACKET V4 in zero-copy mode: the selftest zc_port on both ports, and
+# a stack that answers through zc_bridge.
 #
 #	SELFTESTS=DIR  if not what scripts/progs selftests built
 #	TP4_PARTS=PART one of the two only: ports or bridge
-#	TP4_TESTS=...  options of tpacket4_zc_port, "-t xdp" for example
+#	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net}
+SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net/tpacket4}
 PARTS=${TP4_PARTS:-ports bridge}
 NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)
@@ -19,8 +19,8 @@ port_tests()
 {
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
-	nsx "$SELFTESTS/tpacket4_zc_port" ${TP4_TESTS:-} ||
-		not_ok "tp4: tpacket4_zc_port"
+	nsx "$SELFTESTS/zc_port" ${TP4_TESTS:-} ||
+		not_ok "tp4: zc_port"
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
@@ -67,14 +67,14 @@ start_bridge()
 	n1 ip tuntap add dev tap0 mode tap
 	n1 ip link set tap0 mtu "$1" address "$(n1 cat /sys/class/net/"$IF1"/address)"
 	wait_for 10 links_up || return 1
-	ip netns exec $NS1 "$SELFTESTS/tpacket4_zc_bridge" "$IF1" tap0 \
+	ip netns exec $NS1 "$SELFTESTS/zc_bridge" "$IF1" tap0 \
 		>"$DIR/bridge" 2>&1 &
 	echo $! >"$DIR/bridge.pid"
 	wait_for 60 grep -q bridging "$DIR/bridge" || return 1
 	n1 ip link set tap0 up
 	n1 ip addr add $IP1/24 dev tap0
 	n1 ip addr add $IP61/64 dev tap0 nodad
-	ip netns exec $NS1 python3 "$SELFTESTS/tpacket4_echo.py" serve \
+	ip netns exec $NS1 python3 "$SELFTESTS/echo.py" serve \
 		$IP1 $IP61 >"$DIR/server" 2>&1 &
 	echo $! >"$DIR/server.pid"
 	wait_for 60 grep -q ready "$DIR/server"
@@ -88,7 +88,7 @@ bridge_traffic()
 		wait_for 20 n0 ping -q -c 1 -W 1 $ip || return 1
 		n0 ping -q -c 20 -i 0.02 -W 10 $ip || return 1
 		n0 ping -q -c 5 -i 0.02 -W 10 -s 8000 $ip || return 1
-		n0 python3 "$SELFTESTS/tpacket4_echo.py" talk $ip 100000 ||
+		n0 python3 "$SELFTESTS/echo.py" talk $ip 100000 ||
 			return 1
 	done
 }
@@ -124,7 +124,7 @@ cleanup()
 	teardown
 } 2>/dev/null
 
-for prog in tpacket4_zc_port tpacket4_zc_bridge tpacket4_echo.py; do
+for prog in zc_port zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: scripts/progs selftests"
 		exit 0

@@ -21,6 +21,7 @@ from xl710dev import (
     RC_EINVAL,
     RC_ENOENT,
     RC_ENOMEM,
+    RC_ENOSYS,
     RC_EPERM,
     RC_ESRCH,
     RC_OK,
@@ -63,8 +64,7 @@ class Registers(Base):
     def test_pf_reset(self) -> None:
         self.a.aq_setup()
         self.a.wr(0x244800, 0x12345678)  # PFQF_HKEY: a core reset's
-        self.a.wr(PFGEN_CTRL, 1)
-        self.assertEqual(self.a.rd(PFGEN_CTRL) & 1, 0)
+        self.a.pf_reset()
         self.assertEqual(self.a.rd(ATQLEN), 0)
         self.assertEqual(self.a.rd(0x244800), 0x12345678)
 
@@ -85,6 +85,7 @@ class Registers(Base):
 
     def test_function_level_reset(self) -> None:
         self.a.aq_setup()
+        self.a.wr(0x244800, 0x12345678)  # as a PF reset, it keeps this
         cap = self.a.cfg_read(0x34) & 0xFF
         while self.a.cfg_read(cap) & 0xFF != 0x10:
             cap = self.a.cfg_read(cap) >> 8 & 0xFF
@@ -93,6 +94,7 @@ class Registers(Base):
         self.a.cfg_write(4, 6)
         self.a.cfg_write(0x10, self.a.bar)
         self.assertEqual(self.a.rd(ATQLEN), 0)
+        self.assertEqual(self.a.rd(0x244800), 0x12345678)
 
     def test_shadow_ram(self) -> None:
         total = 0
@@ -128,7 +130,7 @@ class AdminQueue(Base):
         for _ in range(100):
             self.assertEqual(self.a.aq(1)[0], RC_OK)
 
-    def test_capabilities(self) -> None:
+    def capabilities(self) -> dict[int, int]:
         ret, param, buf = self.a.aq(0xA, data=bytes(4096))
         self.assertEqual(ret, RC_OK)
         count = struct.unpack_from("<I", param, 4)[0]
@@ -136,9 +138,24 @@ class AdminQueue(Base):
         for i in range(count):
             cap, _, _, number = struct.unpack_from("<HBBI", buf, 32 * i)
             caps[cap] = number
+        return caps
+
+    def test_capabilities(self) -> None:
+        caps = self.capabilities()
         self.assertGreaterEqual(caps[0x41], 16)
         self.assertEqual(caps[0x43], 129)
         self.assertNotIn(0x13, caps)  # no VFs
+
+    def test_switch_mode(self) -> None:
+        """Channels need the mode for filters without tunnels, and no other."""
+        self.assertEqual(self.capabilities()[1], 0)
+        for mode, ret, now in ((0x83, RC_ENOSYS, 0), (0x92, RC_OK, 7)):
+            param = bytes(10) + bytes([mode]) + bytes(5)
+            self.assertEqual(self.a.aq(0x205, param)[0], ret)
+            self.assertEqual(self.capabilities()[1], now)
+        self.a.pf_reset()
+        self.a.aq_setup()
+        self.assertEqual(self.capabilities()[1], 7)
 
     def test_capabilities_too_short(self) -> None:
         self.assertEqual(self.a.aq(0xA, data=bytes(64))[0], RC_ENOMEM)
@@ -204,6 +221,8 @@ class AdminQueue(Base):
             struct.pack("<HHHHIIIIII", 0x2000, 0x0207, 0, 0, 0, 0, 0, PFGEN_CTRL, 0, 1),
         )
         self.a.wr(ATQT, 1)
+        self.assertEqual(self.a.rd(PFGEN_CTRL), 1)
+        self.m.step(10 * MS)
         self.assertEqual(self.a.rd(ATQLEN), 0)
         self.a.aq_setup()
         self.assertEqual(self.a.aq(1)[0], RC_OK)
@@ -300,7 +319,7 @@ class Contexts(Base):
 
     def test_direct_and_paged(self) -> None:
         for paged in (False, True):
-            self.a.wr(PFGEN_CTRL, 1)
+            self.a.pf_reset()
             self.a.aq_setup()
             self.a.hmc_setup(paged=paged)
             for q in (0, 15, 31):
@@ -308,8 +327,8 @@ class Contexts(Base):
                 self.a.rx_queue(q)
                 self.assertEqual(self.a.rd(qtx_ena(q)), 5)
                 self.assertEqual(self.a.rd(qrx_ena(q)), 5)
-                self.a.wr(qtx_ena(q), 0)
-                self.assertEqual(self.a.rd(qtx_ena(q)), 0)
+                self.a.stop(qtx_ena(q))
+                self.a.stop(qrx_ena(q))
 
     def fails(self, q: int) -> None:
         self.a.rd(ICR0)

@@ -12,7 +12,6 @@ from xl710dev import (
     HENA0,
     HENA1,
     ICR0,
-    PFGEN_CTRL,
     RC_OK,
     RD,
     qrx_ena,
@@ -32,7 +31,7 @@ class Malformed(Base):
 
     def tearDown(self) -> None:
         # after all, the port works
-        self.a.wr(qtx_ena(0), 0)
+        self.a.stop(qtx_ena(0))
         self.tx = self.a.tx_queue(0)
         self.tx.send(eth(b"after" * 20, etype=0x88B5))
         while True:
@@ -82,7 +81,7 @@ class Malformed(Base):
 
     def test_headers_beyond_packet(self) -> None:
         for offset in (0x3FFFF, 7 | 0x7F << 7, 7 | 5 << 7 | 15 << 14, 0):
-            self.a.wr(qtx_ena(0), 0)
+            self.a.stop(qtx_ena(0))
             self.tx = self.a.tx_queue(0)
             self.mdd((0x100000, (0x3 | 0x40 | 0x100) << 4 | offset << 16 | 40 << 34))
 
@@ -95,7 +94,7 @@ class Malformed(Base):
             (5, 1460),
             (0x3FFFF, 1460),
         ):
-            self.a.wr(qtx_ena(0), 0)
+            self.a.stop(qtx_ena(0))
             self.tx = self.a.tx_queue(0)
             self.mdd(
                 (0, 1 | 1 << 4 | length << 30 | mss << 50),
@@ -112,15 +111,16 @@ class Malformed(Base):
         self.tx.send(eth(bytes(60), etype=0x88B5))
         self.assertTrue(self.b.rd(GL_MDET_RX) & 1 << 31)
         self.b.wr(GL_MDET_RX, 0xFFFFFFFF)
-        self.b.wr(qrx_ena(0), 0)
+        self.b.stop(qrx_ena(0))
         self.rx = self.b.rx_queue(0)
 
     def test_rx_buffer(self) -> None:
-        self.m.write(self.rx.ring, struct.pack("<QQ", NOWHERE, 0))
+        self.b.stop(qrx_ena(0))
+        self.b.rx_queue(0, bufs=NOWHERE)
         self.tx.send(eth(bytes(60), etype=0x88B5))
         self.assertTrue(self.b.rd(GL_MDET_RX) & 1 << 31)
         self.b.wr(GL_MDET_RX, 0xFFFFFFFF)
-        self.b.wr(qrx_ena(0), 0)
+        self.b.stop(qrx_ena(0))
         self.rx = self.b.rx_queue(0)
 
     def test_odd_packets(self) -> None:
@@ -141,7 +141,7 @@ class Malformed(Base):
             while self.rx.get():
                 self.rx.post(1)
             if not self.a.rd(qtx_ena(0)) & 4:
-                self.a.wr(qtx_ena(0), 0)
+                self.a.stop(qtx_ena(0))
                 self.tx = self.a.tx_queue(0)
 
 
@@ -149,7 +149,7 @@ class Fuzz(Base):
     """Nonsense from a fixed seed. QEMU must live, the port must recover."""
 
     def survive(self) -> None:
-        self.a.wr(PFGEN_CTRL, 1)
+        self.a.pf_reset()
         self.a.aq_setup()
         self.assertEqual(self.a.aq(1)[0], RC_OK)
 
@@ -164,6 +164,8 @@ class Fuzz(Base):
             0x3C000,
             0xC0000,
             0xC6200,
+            0xE6500,
+            0x10C000,
             0x100000,
             0x104000,
             0x108000,
@@ -175,6 +177,7 @@ class Fuzz(Base):
             0x266800,
             0xB6100,
             0x92400,
+            0x3FF000,
         ]
         for _ in range(4000):
             reg = rng.choice(spots) + rng.randrange(0, 0x800, 4)
@@ -224,6 +227,29 @@ class Fuzz(Base):
             )
         self.survive()
 
+    def test_buffers_are_registers(self) -> None:
+        """What the other port sends is written to this one's own registers."""
+        rng = random.Random(4)
+        self.ready(self.a)
+        for _ in range(150):
+            self.m.next = 0x2000000
+            self.b.pf_reset()
+            self.ready(self.b)
+            self.b.promisc()
+            reg = rng.choice((0x34800, 0x108000, 0x100000, 0x120000, 0x128000))
+            self.b.tx_queue(0)
+            self.b.rx_queue(0, bufs=self.b.bar + reg - 16, dbuff=1024)
+            self.m.write(self.b.hmc + self.b.rx_ctx_base, bytes(64))
+            tx = self.a.tx_queue(0)
+            for _ in range(4):
+                words = (0, 1, 5, 62, 0xFFFF, 0xFFFFFFFF, 0x80000001)
+                body = [rng.choice(words) for _ in range(rng.choice((12, 260, 800)))]
+                tx.send(struct.pack(f"<{len(body)}I", *body))
+            self.b.force_wb()
+            self.a.stop(qtx_ena(0))
+        self.m.next = 0x3000000
+        self.survive()
+
     def test_descriptors(self) -> None:
         rng = random.Random(3)
         for port in (self.a, self.b):
@@ -235,7 +261,7 @@ class Fuzz(Base):
         pkt = eth(tcp4(1, 2, b"t" * 1000, "1.2.3.4", "5.6.7.8"))
         self.m.write(data, pkt)
         for _ in range(150):
-            self.a.wr(qtx_ena(0), 0)
+            self.a.stop(qtx_ena(0))
             self.m.next = max(self.m.next, data + 16384)
             mark = self.m.next
             tx = self.a.tx_queue(0)

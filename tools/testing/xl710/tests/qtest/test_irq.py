@@ -5,7 +5,19 @@ import struct
 
 from base import Base
 from packets import eth
-from xl710dev import ATQT, DYN_CTL0, ICR0, ICR0_ENA, Port
+from xl710dev import (
+    ATQT,
+    CAUSE_ENA,
+    DYN_CTL0,
+    END_OF_LIST,
+    ICR0,
+    ICR0_ENA,
+    LNKLST0,
+    RS_ONLY,
+    Port,
+    rqctl,
+    tqctl,
+)
 
 
 class Interrupts(Base):
@@ -46,9 +58,9 @@ class Interrupts(Base):
             self.ready(port)
         ram = self.msix(self.b, 4)
         self.b.wr(0x30000, 50)  # 100 us
-        self.b.wr(0x3A000, 1 | 1 << 30)
         tx = self.a.tx_queue(0)
         self.b.rx_queue(0)
+        self.b.wr(rqctl(0), 1 | END_OF_LIST << 16 | CAUSE_ENA)
         self.b.wr(0x34800, 1 | 3 << 3)
         tx.send(eth(bytes(60), etype=0x88B5))
         self.assertTrue(self.fired(ram, 1))
@@ -99,9 +111,25 @@ class Legacy(Base):
             self.ready(port)
         self.a.promisc()
         self.a.rx_queue(0)
-        self.a.wr(0x3A000, 1 << 30)
+        self.a.wr(rqctl(0), END_OF_LIST << 16 | CAUSE_ENA)
         self.a.wr(DYN_CTL0, 1 | 3 << 3)
         tx = self.b.tx_queue(0)
         tx.send(eth(bytes(60), etype=0x88B5))
         self.assertTrue(self.a.cfg_read(4) >> 16 & 8)
         self.assertEqual(self.a.rd(ICR0) & 3, 3)  # QUEUE_0
+
+    def test_queue_that_a_software_interrupt_writes_back(self) -> None:
+        """It shows as a cause, as if it had raised the interrupt."""
+        self.ready(self.a)
+        tx = self.a.tx_queue(0, link=False)
+        self.a.wr(tqctl(0), END_OF_LIST << 16 | CAUSE_ENA)
+        self.a.wr(LNKLST0, 1 << 11)
+        self.a.wr(RS_ONLY, 1)
+        force = 1 | 4 | 3 << 3 | 1 << 24
+        self.a.wr(DYN_CTL0, force)
+        self.assertEqual(self.a.rd(ICR0) & 2, 0)
+        tx.send(eth(bytes(60), etype=0x88B5), cmd=1)
+        self.assertEqual(self.a.rd(ICR0) & 2, 0)
+        self.a.wr(DYN_CTL0, force)
+        self.assertEqual(self.a.rd(ICR0) & 2, 2)
+        self.assertEqual(tx.head(), 1)

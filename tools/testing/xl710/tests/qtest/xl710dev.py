@@ -23,15 +23,34 @@ ICR0, ICR0_ENA, DYN_CTL0 = 0x38780, 0x38800, 0x38480
 RSTAT, RTRIG, PFGEN_CTRL = 0xB8188, 0xB8190, 0x92400
 GL_MDET_TX, GL_MDET_RX = 0xE6480, 0x12A510
 PFQF_CTL_0, HENA0, HENA1 = 0x1C0AC0, 0x245900, 0x245980
+DYN_CTLN0, LNKLST0, LNKLSTN0, PDINV = 0x34800, 0x38500, 0x35000, 0xC0300
+LANCTXDATA, LANCTXCTL, LANCTXSTAT = 0x10C100, 0x10C300, 0x10C380
+# knobs.c
+TX_DELAY, TX_BURST, RS_ONLY, STOP_DELAY, RESET_DELAY, STUCK_TX, STUCK_RX = range(
+    0x3FF000, 0x3FF01C, 4
+)
+CAUSE_ENA, END_OF_LIST = 1 << 30, 0x7FF
 
 RC_OK, RC_ESRCH, RC_ENOMEM, RC_EINVAL, RC_ENOENT = 0, 3, 9, 14, 2
-RC_BAD_ADDR, RC_EPERM = 20, 1
+RC_BAD_ADDR, RC_EPERM, RC_ENOSYS = 20, 1, 17
 
 BUF, RD, SI = 0x1000, 0x400, 0x2000
 
 
 def qtx_ena(q: int) -> int:
     return 0x100000 + 4 * q
+
+
+def qtx_ctl(q: int) -> int:
+    return 0x104000 + 4 * q
+
+
+def rqctl(q: int) -> int:
+    return 0x3A000 + 4 * q
+
+
+def tqctl(q: int) -> int:
+    return 0x3C000 + 4 * q
 
 
 def qtx_tail(q: int) -> int:
@@ -75,6 +94,7 @@ class Machine:
                 *args,
             ],
             stdin=subprocess.DEVNULL,
+            close_fds=False,
         )
         self.sock, _ = listener.accept()
         listener.close()
@@ -124,6 +144,8 @@ class Port:
     def __init__(self, m: Machine, slot: int, bar: int) -> None:
         self.m, self.slot, self.bar = m, slot, bar
         self.asq = self.arq = self.asq_len = self.next_sd = 0
+        self.first = END_OF_LIST  # of vector 1, as in its LNKLST
+        self.linked: set[int] = set()
         self.cfg_write(0x10, bar)
         self.cfg_write(0x14, 0)
         self.cfg_write(0x1C, bar + 0x800000)
@@ -143,6 +165,35 @@ class Port:
 
     def wr(self, reg: int, val: int) -> None:
         self.m.cmd(f"writel {self.bar + reg:#x} {val & 0xFFFFFFFF:#x}")
+
+    # -- interrupts, resets --
+
+    def link(self, q: int, tx: bool) -> None:
+        """Put a queue on vector 1, which is masked, with no cause."""
+        ctl = tqctl(q) if tx else rqctl(q)
+        if ctl in self.linked:
+            return
+        self.linked.add(ctl)
+        self.wr(ctl, 1 | (self.first & 0x7FF) << 16 | (self.first >> 11) << 27)
+        self.first = q | int(tx) << 11
+        self.wr(LNKLSTN0, self.first)
+
+    def force_wb(self) -> None:
+        """What i40e_force_wb() writes."""
+        self.wr(DYN_CTLN0, 1 | 4 | 3 << 3 | 1 << 24)
+
+    def pf_reset(self) -> None:
+        self.wr(PFGEN_CTRL, 1)
+        self.m.step(self.rd(RESET_DELAY))
+        assert not self.rd(PFGEN_CTRL) & 1
+        self.first = END_OF_LIST
+        self.linked.clear()
+
+    def stop(self, ena: int) -> None:
+        """Disable the queue of that QxX_ENA register."""
+        self.wr(ena, 0)
+        self.m.step(self.rd(STOP_DELAY))
+        assert self.rd(ena) == 0
 
     # -- admin queue --
 
@@ -222,16 +273,27 @@ class Port:
         self.wr(RXBASE, self.rx_ctx_base // 512)
         self.wr(RXCNT, queues)
 
-    def tx_queue(
-        self, q: int, qlen: int = 64, head_wb: bool = True, vsi: int = 0
-    ) -> "TxQueue":
+    def tx_context(self, q: int, qlen: int, head_wb: bool, vsi: int) -> int:
         ring = self.m.alloc(qlen * 16 + 64, 128)
         ctx = 1 << 30 | (ring // 128) << 32 | 1 << 91
         ctx |= qlen << (128 + 33) | vsi << (7 * 128 + 84)
         if head_wb:
             ctx |= 1 << (128 + 32) | (ring + qlen * 16) << (128 + 64)
         self.m.write(self.hmc + q * 128, ctx.to_bytes(128, "little"))
-        self.wr(0x104000 + 4 * q, 2)
+        return ring
+
+    def tx_queue(
+        self,
+        q: int,
+        qlen: int = 64,
+        head_wb: bool = True,
+        vsi: int = 0,
+        link: bool = True,
+    ) -> "TxQueue":
+        ring = self.tx_context(q, qlen, head_wb, vsi)
+        if link:
+            self.link(q, True)
+        self.wr(qtx_ctl(q), 2)
         self.wr(qtx_tail(q), 0)
         self.wr(qtx_ena(q), 1)
         return TxQueue(self, q, ring, qlen)
@@ -243,14 +305,20 @@ class Port:
         dbuff: int = 2048,
         desc32: bool = False,
         rxmax: int = 9728,
+        low: int = 0,
+        prefetch: bool = True,
+        bufs: int | None = None,
+        link: bool = True,
     ) -> "RxQueue":
         size = 32 if desc32 else 16
         ring = self.m.alloc(qlen * size, 128)
         ctx = (ring // 128) << 32 | qlen << 89 | (dbuff // 128) << 102
         ctx |= int(desc32) << 116 | 1 << 117 | 1 << 119 | rxmax << 174
-        ctx |= 1 << 201
+        ctx |= low << 198 | int(prefetch) << 201
         self.m.write(self.hmc + self.rx_ctx_base + q * 32, ctx.to_bytes(32, "little"))
-        rx = RxQueue(self, q, ring, qlen, dbuff, size)
+        if link:
+            self.link(q, False)
+        rx = RxQueue(self, q, ring, qlen, dbuff, size, bufs)
         rx.post(qlen - 1)
         self.wr(qrx_ena(q), 1)
         return rx
@@ -275,11 +343,14 @@ class TxQueue:
         self.port, self.q, self.ring, self.qlen = port, q, ring, qlen
         self.tail = 0
 
-    def raw(self, *descs: tuple[int, int]) -> None:
+    def raw(self, *descs: tuple[int, int], wait: bool = True) -> None:
+        """Post descriptors, and wait until they should have been sent."""
         for qw0, qw1 in descs:
             self.port.m.write(self.ring + 16 * self.tail, struct.pack("<QQ", qw0, qw1))
             self.tail = (self.tail + 1) % self.qlen
         self.port.wr(qtx_tail(self.q), self.tail)
+        if wait:
+            self.port.m.step(1000 * (len(descs) // 32 + 1))
 
     def data(
         self, pkt: bytes, cmd: int = 0x3, offset: int = 0, tag: int = 0
@@ -288,8 +359,8 @@ class TxQueue:
         self.port.m.write(addr, pkt)
         return addr, (cmd << 4 | offset << 16 | len(pkt) << 34 | tag << 48)
 
-    def send(self, pkt: bytes, **kw: int) -> None:
-        self.raw(self.data(pkt, **kw))
+    def send(self, pkt: bytes, wait: bool = True, **kw: int) -> None:
+        self.raw(self.data(pkt, **kw), wait=wait)
 
     def head(self) -> int:
         """What head write-back says."""
@@ -298,11 +369,18 @@ class TxQueue:
 
 class RxQueue:
     def __init__(
-        self, port: Port, q: int, ring: int, qlen: int, dbuff: int, size: int
+        self,
+        port: Port,
+        q: int,
+        ring: int,
+        qlen: int,
+        dbuff: int,
+        size: int,
+        bufs: int | None,
     ) -> None:
         self.port, self.q, self.ring, self.qlen = port, q, ring, qlen
         self.size, self.dbuff, self.posted, self.clean = size, dbuff, 0, 0
-        self.bufs = port.m.alloc(qlen * dbuff)
+        self.bufs = port.m.alloc(qlen * dbuff) if bufs is None else bufs
 
     def post(self, n: int) -> None:
         for _ in range(n):
@@ -316,15 +394,28 @@ class RxQueue:
             self.posted += 1
         self.port.wr(qrx_tail(self.q), self.posted % self.qlen)
 
+    def desc(self, i: int) -> tuple[int, ...]:
+        return struct.unpack(
+            f"<{self.size // 8}Q",
+            self.port.m.read(self.ring + self.size * (i % self.qlen), self.size),
+        )
+
+    def done(self) -> int:
+        """Descriptors that have been written back and were not looked at."""
+        n = 0
+        while self.desc(self.clean + n)[1] & 1:
+            n += 1
+        return n
+
     def get(self) -> tuple[bytes, list[tuple[int, ...]]] | None:
         """The next packet and its descriptors, or None."""
         pkt, descs = b"", []
         while True:
             i = self.clean % self.qlen
-            desc = struct.unpack(
-                f"<{self.size // 8}Q",
-                self.port.m.read(self.ring + self.size * i, self.size),
-            )
+            desc = self.desc(i)
+            if not desc[1] & 1:
+                self.port.force_wb()
+                desc = self.desc(i)
             if not desc[1] & 1:
                 return None
             self.clean += 1
