@@ -30,6 +30,7 @@
 struct bpf_prog;
 struct sk_buff;
 struct tp4_packet_array;
+struct tp4_xdp;
 
 /* Most frames that a packet may have when it is sent */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
@@ -47,28 +48,22 @@ enum tp4_netdev_command {
 /**
  * struct tp4_netdev_parms - parameters of ndo_tp4_zerocopy
  * @command:		what to do; for TP4_DISABLE only @queue_pair counts
- * @rx_opaque:		for tp4a_rx_new()
- * @tx_opaque:		for tp4a_tx_new()
- * @data_ready:		to be called when a flush gave the program packets
- * @data_ready_opaque:	its argument
- * @write_space:	to be called when a flush gave back sent frames
- * @write_space_opaque:	its argument
+ * @rx_opaque:		for tp4a_rx_new(); NULL where the socket has no Rx ring:
+ *			what the queue receives stays with the stack
+ * @tx_opaque:		for tp4a_tx_new(); NULL where it has no Tx ring
  * @error_report:	to be called with an errno, positive, when the queue pair
  *			is lost
  * @error_report_opaque: its first argument
  * @queue_pair:		which Rx and Tx queue
  *
- * The callbacks may be called in any context but hard interrupt, from the
- * moment ndo_tp4_zerocopy is called until it has returned from TP4_DISABLE.
+ * @error_report may be called in any context but hard interrupt, from the
+ * moment ndo_tp4_zerocopy is called until it has returned from TP4_DISABLE. Of
+ * frames that come back the program is told by the arrays themselves.
  */
 struct tp4_netdev_parms {
 	enum tp4_netdev_command	command;
 	void			*rx_opaque;
 	void			*tx_opaque;
-	void			(*data_ready)(void *opaque);
-	void			*data_ready_opaque;
-	void			(*write_space)(void *opaque);
-	void			*write_space_opaque;
 	void			(*error_report)(void *opaque, int error);
 	void			*error_report_opaque;
 	int			queue_pair;
@@ -94,6 +89,8 @@ enum tp4_validation {
  * @base:	kernel address of the frame's first byte
  * @idx:	its number in the area
  * @skb:	the skb it is a part of
+ * @meta_len:	bytes of XDP metadata before the data, where an skb is going to
+ *		be made of it
  * @len:	bytes of packet data
  * @offset:	bytes from @base to the data
  * @error:	errno to return it with
@@ -104,6 +101,7 @@ struct tp4_frame {
 	union {
 		u64		idx;
 		struct sk_buff	*skb;
+		u32		meta_len;
 	};
 	u32			len;
 	u16			offset;
@@ -132,11 +130,11 @@ struct tp4_array_ops {
  * @end:	behind the last frame
  * @mask:	size of @items, less one
  * @room:	bytes of data that an empty frame takes
- * @max_frames:	most frames of a packet
  * @offset:	bytes from the start of an empty frame to its data
  * @frame_shift: log2 of the bytes in a frame of @area
  * @validation:	of what the source gives
  * @ops:	the kind
+ * @xdp:	the XDP program that packets meet when they are flushed, or NULL
  * @queue_opaque: belongs to the source and the sink
  * @area:	where the frames come from: arrays of one area may exchange frames
  * @dev:	the device that @dma is for, or NULL
@@ -149,11 +147,11 @@ struct tp4_packet_array {
 	u32			end;
 	u32			mask;
 	u32			room;
-	u32			max_frames;
 	u16			offset;
 	u8			frame_shift;
 	enum tp4_validation	validation;
 	const struct tp4_array_ops *ops;
+	struct tp4_xdp		*xdp;
 	void			*queue_opaque;
 	const void		*area;
 	struct device		*dev;
@@ -177,7 +175,9 @@ struct tp4_frame_set {
 
 /**
  * struct tp4_xdp - an XDP program, and where its verdicts lead
- * @prog:	the program, or NULL
+ * @prog:	the program, or NULL; may change between two flushes
+ * @buff:	what the program gets to see, a part of whatever the driver's own
+ *		XDP metadata functions expect it to be a part of
  * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
  * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL
  * @xmit:	sends a frame out of the device for XDP_TX; returns 0, or an errno
@@ -187,9 +187,13 @@ struct tp4_frame_set {
  * @errors:	packets dropped for another reason
  * @tx:		packets given to @xmit
  * @redirect:	packets redirected: call xdp_do_flush() if there are any
+ *
+ * The driver keeps it as long as the array that tp4a_set_xdp() gives it to. The
+ * counters are added to; the driver reads and resets them.
  */
 struct tp4_xdp {
 	struct bpf_prog		*prog;
+	struct xdp_buff		*buff;
 	struct xdp_rxq_info	*rxq;
 	struct tp4_packet_array	*to_kernel;
 	int			(*xmit)(void *arg, struct xdp_frame *frame);
@@ -452,16 +456,37 @@ static inline void tp4a_populate(struct tp4_packet_array *a)
 	a->ops->populate(a);
 }
 
+int tp4a_run_xdp(struct tp4_packet_array *a);
+
+/**
+ * tp4a_set_xdp() - let packets meet an XDP program when they are flushed
+ * @a:		an Rx array of a V4 ring
+ * @xdp:	the program, and where its verdicts lead; lives as long as @a
+ *
+ * Context: Before the array is used.
+ */
+static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
+{
+	a->xdp = xdp;
+}
+
 /**
  * tp4a_flush() - give the sink what has been processed
  * @a:	the array
+ *
+ * If packets have an XDP program to meet, frames of those that do not go to the
+ * sink are used again. Whoever waits for packets or frames is woken.
  *
  * Context: Softirq, as NAPI.
  * Return: packets given.
  */
 static inline int tp4a_flush(struct tp4_packet_array *a)
 {
-	return a->start == a->curr ? 0 : a->ops->flush(a, a->curr);
+	if (a->start == a->curr)
+		return 0;
+	if (a->xdp && a->xdp->prog)
+		return tp4a_run_xdp(a);
+	return a->ops->flush(a, a->curr);
 }
 
 /**
@@ -522,28 +547,8 @@ bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
 bool tp4a_has_work(const struct tp4_packet_array *a);
-void tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
+bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
-int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp);
-
-/**
- * tp4a_flush_xdp() - run XDP on what has been received, and flush
- * @a:		an Rx array of a V4 ring
- * @xdp:	the program, if there is one; its counters are added to
- *
- * Frames of packets that do not go to the ring are used again.
- *
- * Context: Softirq, as NAPI.
- * Return: packets given to the program of the ring.
- */
-static inline int tp4a_flush_xdp(struct tp4_packet_array *a,
-				 struct tp4_xdp *xdp)
-{
-	if (xdp->prog && a->start != a->curr)
-		return tp4a_run_xdp(a, xdp);
-	return tp4a_flush(a);
-}
-
 /**
  * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
  * @dev:	the device

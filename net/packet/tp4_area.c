@@ -9,6 +9,7 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -16,7 +17,43 @@
 #include "tp4_area.h"
 
 #define TP4_FRAME_SIZE_MIN	2048
+/* A descriptor has 16 bits for an offset in a frame. */
+#define TP4_FRAME_SIZE_MAX	min_t(u32, PAGE_SIZE, SZ_64K)
 #define TP4_HEADROOM_ALIGN	64
+
+/* What the option's first version had */
+#define TP4_MEMREG_SIZE_MIN \
+	offsetofend(struct tpacket_memreg_req, data_headroom)
+
+/**
+ * tp4_copy_option() - copy an option's struct, of whatever version
+ * @to:		where to
+ * @size:	bytes of the struct as this kernel knows it
+ * @least:	bytes of its first version
+ * @optval:	the option
+ * @optlen:	bytes at @optval
+ *
+ * What a shorter one lacks is zero.
+ *
+ * Context: Process context, may sleep.
+ * Return: 0, -EINVAL for an option that is too short, -E2BIG for one that has
+ * what this kernel does not know, -EFAULT.
+ */
+int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
+		    unsigned int optlen)
+{
+	int ret;
+
+	if (optlen < least)
+		return -EINVAL;
+	/* copy_struct_from_sockptr() does not look at the end of a user's. */
+	if (optlen > size) {
+		ret = check_zeroed_sockptr(optval, size, optlen - size);
+		if (ret < 1)
+			return ret ? : -E2BIG;
+	}
+	return copy_struct_from_sockptr(to, size, optval, optlen);
+}
 
 static int tp4_area_pin(struct tp4_area *area, unsigned long addr)
 {
@@ -24,7 +61,7 @@ static int tp4_area_pin(struct tp4_area *area, unsigned long addr)
 	int nr;
 
 	area->pages = kvcalloc(area->nr_pages, sizeof(*area->pages),
-			       GFP_KERNEL | __GFP_NOWARN);
+			       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!area->pages)
 		return -ENOMEM;
 
@@ -72,7 +109,8 @@ static int tp4_area_init(struct tp4_area *area,
 	if (!PAGE_ALIGNED(req->addr) || !PAGE_ALIGNED(req->len))
 		return -EINVAL;
 	if (!is_power_of_2(req->frame_size) ||
-	    req->frame_size < TP4_FRAME_SIZE_MIN || req->frame_size > PAGE_SIZE)
+	    req->frame_size < TP4_FRAME_SIZE_MIN ||
+	    req->frame_size > TP4_FRAME_SIZE_MAX)
 		return -EINVAL;
 	if (req->data_headroom > req->frame_size - TP4_HEADROOM_ALIGN)
 		return -EINVAL;
@@ -102,7 +140,7 @@ static int tp4_area_init(struct tp4_area *area,
  *
  * Context: Process context of the task whose memory it is, may sleep.
  * Return: the area with one reference, which tp4_area_put() drops, or an
- * ERR_PTR: -EINVAL for a malformed request, -EFAULT where the range is not
+ * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT where the range is not
  * mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, -EOPNOTSUPP on a
  * machine whose data cache could show the program and the kernel two contents.
  */
@@ -112,14 +150,14 @@ struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
 	struct tp4_area *area;
 	int err;
 
-	if (optlen < sizeof(req))
-		return ERR_PTR(-EINVAL);
-	if (copy_from_sockptr(&req, optval, sizeof(req)))
-		return ERR_PTR(-EFAULT);
+	err = tp4_copy_option(&req, sizeof(req), TP4_MEMREG_SIZE_MIN, optval,
+			      optlen);
+	if (err)
+		return ERR_PTR(err);
 	if (cpu_dcache_is_aliasing())
 		return ERR_PTR(-EOPNOTSUPP);
 
-	area = kzalloc(sizeof(*area), GFP_KERNEL);
+	area = kzalloc(sizeof(*area), GFP_KERNEL_ACCOUNT);
 	if (!area)
 		return ERR_PTR(-ENOMEM);
 

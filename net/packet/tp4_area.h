@@ -67,6 +67,8 @@ static inline struct page *tp4_area_page(const struct tp4_area *area,
 	return area->pages[pos >> PAGE_SHIFT];
 }
 
+int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
+		    unsigned int optlen);
 struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen);
 void tp4_area_put(struct tp4_area *area);
 void tp4_area_put_atomic(struct tp4_area *area);

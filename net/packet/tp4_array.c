@@ -21,12 +21,12 @@ struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops, size_t elems)
 	struct tp4_packet_array *a;
 
 	elems = roundup_pow_of_two(max_t(size_t, elems, TP4_MAX_FRAMES));
-	a = kvzalloc(struct_size(a, items, elems), GFP_KERNEL);
+	a = kvzalloc(struct_size(a, items, elems),
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!a)
 		return NULL;
 
 	a->mask = elems - 1;
-	a->max_frames = elems;
 	a->ops = ops;
 	return a;
 }
@@ -116,6 +116,23 @@ void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 }
 EXPORT_SYMBOL_GPL(tp4a_reuse);
 
+/* See to it that there are empty frames for a packet: what the sink can take
+ * makes room for what the source still has.
+ */
+static bool tp4a_make_room(struct tp4_packet_array *a, u32 nr)
+{
+	if (likely(nr <= a->end - a->curr))
+		return true;
+	if (nr <= a->mask + 1) {
+		tp4a_flush(a);
+		tp4a_populate(a);
+		if (nr <= a->end - a->curr)
+			return true;
+	}
+	a->ops->no_frame(a);
+	return false;
+}
+
 /* Fill the next frames of @a from the frames of a packet of another size. */
 static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 			     struct tp4_frame_set *p, u32 len)
@@ -151,7 +168,8 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
  * @a:	the array, for Rx
  * @p:	the packet, of any other array
  *
- * A packet for which there are too few frames is counted as dropped.
+ * If the array is full, it is flushed and populated first. A packet for which
+ * there are too few frames even then is counted as dropped.
  *
  * Context: Softirq, as NAPI.
  * Return: whether the packet is in @a now.
@@ -175,10 +193,8 @@ bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 
 	len = tp4f_packet_len(p);
 	nr = DIV_ROUND_UP(len, a->room);
-	if (unlikely(nr > a->end - a->curr || nr > a->max_frames)) {
-		a->ops->no_frame(a);
+	if (unlikely(!tp4a_make_room(a, nr)))
 		return false;
-	}
 	tp4a_copy_frames(a, nr, p, len);
 	return true;
 }
@@ -208,10 +224,8 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 		if (from->items[i & from->mask].offset < a->offset)
 			return tp4a_copy_packet(a, p);
 	}
-	if (unlikely(nr > a->end - a->curr)) {
-		a->ops->no_frame(a);
+	if (unlikely(!tp4a_make_room(a, nr)))
 		return false;
-	}
 
 	for (i = p->start; i != p->end; i++) {
 		struct tp4_frame *empty = &a->items[a->curr++ & a->mask];

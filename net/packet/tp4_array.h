@@ -7,20 +7,18 @@
 
 #include "tp4_queue.h"
 
-struct packet_sock;
-
 /**
  * struct tp4_end - one ring of a socket in zero-copy mode
- * @q:		the ring
- * @po:		the socket, or NULL in a test without one
+ * @q:		the ring, or NULL where the socket has none
  * @error:	errno that frames come back with when the array is freed
+ * @need_wakeup: what the driver has last said with tp4a_need_wakeup()
  *
  * This is what rx_opaque and tx_opaque of struct tp4_netdev_parms point at.
  */
 struct tp4_end {
 	struct tp4_queue	*q;
-	struct packet_sock	*po;
 	int			error;
+	bool			need_wakeup;
 };
 
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,

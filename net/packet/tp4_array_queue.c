@@ -61,18 +61,24 @@ static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
 static void tp4a_rx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 space = tp4a_space(a), frame;
+	u32 space = tp4a_space(a), refusals = 0, frame;
 
-	for (; space && tp4q_rx_take_one(q, &frame); space--) {
+	while (space && tp4q_rx_take_one(q, &frame)) {
 		/* The program's word for the rest does not count. */
 		struct tpacket4_desc desc = {
 			.idx = frame,
 			.offset = a->offset,
 		};
 
-		if (likely(frame != TP4_NOT_HELD))
+		if (likely(frame != TP4_NOT_HELD)) {
 			tp4a_put(a, q, &desc);
+			space--;
+		} else if (++refusals == TP4_RX_REFUSALS) {
+			break;
+		}
 	}
+	if (unlikely(refusals))
+		tp4q_wake(q);
 }
 
 /* Take the next packet if it has one frame, as most have. */
@@ -129,13 +135,12 @@ static void tp4a_populate_ring(struct tp4_packet_array *a)
 
 static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 {
-	struct packet_sock *po = tp4a_end(a)->po;
-	struct sock *sk = (struct sock *)po;
+	struct sock *sk = tp4a_end(a)->q->sk;
 
-	if (!po)
+	if (!sk)
 		return;
 	spin_lock(&sk->sk_receive_queue.lock);
-	po->stats.stats1.tp_packets += packets;
+	pkt_sk(sk)->stats.stats1.tp_packets += packets;
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
@@ -146,7 +151,8 @@ static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 	unsigned long out;
 	int packets = 0;
 
-	out = atomic_long_fetch_add(nr, &q->out);
+	/* Nobody else returns descriptors. */
+	out = atomic_long_read(&q->out);
 	/* Last to first: who finds the first one ready finds them all. */
 	for (pos = end; pos != a->start;) {
 		const struct tp4_frame *frame = &a->items[--pos & a->mask];
@@ -161,8 +167,11 @@ static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 		packets += !(frame->flags & TP4_PKT_CONT);
 		tp4q_publish(q, out + (pos - a->start), &desc);
 	}
+	/* Who sees this finds them all. */
+	atomic_long_set_release(&q->out, out + nr);
 	a->start = end;
 	tp4a_count_rx(a, packets);
+	tp4q_wake(q);
 	return packets;
 }
 
@@ -174,7 +183,8 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	int packets = 0;
 	unsigned long out;
 
-	out = atomic_long_fetch_add(nr, &q->out);
+	/* Nobody else returns descriptors. */
+	out = atomic_long_read(&q->out);
 	for (pos = end; pos != a->start;) {
 		const struct tp4_frame *frame = &a->items[--pos & a->mask];
 		struct tpacket4_desc desc = {
@@ -186,9 +196,12 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 		packets += !(frame->flags & TP4_PKT_CONT);
 		tp4q_publish(q, out + (pos - a->start), &desc);
 	}
+	/* Pairs with the acquire in tp4_zc_is_sent(). */
+	atomic_long_set_release(&q->out, out + nr);
 	a->start = end;
 	if (unlikely(invalid))
 		atomic_long_add(invalid, &q->invalid);
+	tp4q_wake(q);
 	return packets;
 }
 
@@ -201,11 +214,11 @@ static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
 
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
-	struct tp4_end *end = tp4a_end(a);
+	struct tp4_queue *q = tp4a_end(a)->q;
 
-	tp4q_rx_count_drop(end->q);
-	if (end->po)
-		atomic_inc(&end->po->tp_drops);
+	tp4q_rx_count_drop(q);
+	if (q->sk)
+		atomic_inc(&pkt_sk(q->sk)->tp_drops);
 }
 
 static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
@@ -234,7 +247,8 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 	struct tp4_mapping *m;
 	unsigned long i;
 
-	m = kvzalloc(struct_size(m, dma, area->nr_pages), GFP_KERNEL);
+	m = kvzalloc(struct_size(m, dma, area->nr_pages),
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!m)
 		return NULL;
 
@@ -296,8 +310,9 @@ static void tp4a_give_back(struct tp4_packet_array *a)
 			.error = end->error,
 		};
 
-		tp4q_return(end->q, &desc, 1);
+		__tp4q_return(end->q, &desc, 1);
 	}
+	tp4q_wake(end->q);
 	tp4a_unmap(a);
 }
 
@@ -315,8 +330,7 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	struct tp4_queue *q = end->q;
 	struct tp4_packet_array *a;
 
-	/* Room for what copy mode has taken and not used, see below */
-	a = tp4a_new(&tp4a_ring_ops, max_t(size_t, elems, 2 * TP4_TX_DESCS));
+	a = tp4a_new(&tp4a_ring_ops, elems);
 	if (!a)
 		return NULL;
 
@@ -367,7 +381,6 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	struct tp4_end *end = rx_opaque;
 	struct tp4_queue *q = end->q;
 	struct tp4_packet_array *a;
-	unsigned long pos;
 
 	a = tp4a_ring_new(end, elems, dev, TP4_VALIDATION_IDX);
 	if (!a)
@@ -375,15 +388,8 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(end);
-	/* What copy mode has taken and not used, fewer than a cache line */
-	for (pos = atomic_long_read(&q->out); pos != q->in; pos++) {
-		struct tpacket4_desc desc = {
-			.idx = q->held[pos & q->mask],
-			.offset = a->offset,
-		};
-
-		tp4a_put(a, q, &desc);
-	}
+	/* What copy mode has taken and not used is for this array to take. */
+	tp4q_rx_untake(q);
 	return a;
 }
 EXPORT_SYMBOL_GPL(tp4a_rx_new);
@@ -408,30 +414,52 @@ EXPORT_SYMBOL_GPL(tp4a_tx_new);
  * tp4a_has_work() - is there something that has not been processed?
  * @a:	a Tx array of a V4 ring
  *
- * That is what the program has posted, and what has been taken from the ring
- * but was beyond the driver's budget.
+ * That is a packet that the program has posted to its end and that the array
+ * has room for, and what has been taken from the ring but was beyond the
+ * driver's budget.
  *
  * Context: Softirq, as NAPI; a hint for who has just ceased to own the array.
  * Return: whether there is.
  */
 bool tp4a_has_work(const struct tp4_packet_array *a)
 {
-	return READ_ONCE(a->curr) != READ_ONCE(a->end) ||
-	       tp4q_is_posted(tp4a_end(a)->q);
+	u32 end = READ_ONCE(a->end);
+
+	if (READ_ONCE(a->curr) != end)
+		return true;
+	return tp4q_tx_ready(tp4a_end(a)->q,
+			     a->mask + 1 - (end - READ_ONCE(a->start)));
 }
 EXPORT_SYMBOL_GPL(tp4a_has_work);
 
 /**
  * tp4a_need_wakeup() - tell the program whether it must kick the device
- * @a:		a Tx array of a V4 ring
- * @need:	true if nobody looks at the ring by himself; tp4a_has_work()
- *		must be asked after that, so that nothing is left lying
+ * @a:		an array of a V4 ring
+ * @need:	true if nobody looks at the ring by himself; then it must be
+ *		looked at once more, for Tx with tp4a_has_work(), for Rx with
+ *		tp4a_populate(), so that nothing is left lying
+ *
+ * A kick is a sendto() or a poll(), and calls ndo_tp4_xmit.
  *
  * Context: Softirq, as NAPI.
+ * Return: whether the program can know. If not, it kicks for Tx always and for
+ * Rx never.
  */
-void tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
+bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 {
-	tp4_status_need_wakeup(tp4a_end(a)->po, need);
+	struct tp4_end *end = tp4a_end(a);
+	bool can_know;
+
+	can_know = tp4_status_need_wakeup(end->q->sk, end->q->tx, need);
+	if (READ_ONCE(end->need_wakeup) != need)
+		WRITE_ONCE(end->need_wakeup, need);
+	if (need) {
+		/* Pairs with the program's between posting and reading the
+		 * status, and with that of tp4_zc_poll().
+		 */
+		smp_mb();
+	}
+	return can_know;
 }
 EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
 
@@ -445,7 +473,7 @@ EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
-	struct sock *sk = (struct sock *)tp4a_end(a)->po;
+	struct sock *sk = tp4a_end(a)->q->sk;
 
 	if (sk && READ_ONCE(sk->sk_napi_id) != napi->napi_id)
 		WRITE_ONCE(sk->sk_napi_id, napi->napi_id);

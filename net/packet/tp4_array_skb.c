@@ -221,34 +221,81 @@ static void tp4a_populate_empty(struct tp4_packet_array *a)
 	}
 }
 
-/* Make an skb of the frames of a packet, and forget them. */
-static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
+/* Make an skb of one frame, or free it. */
+static struct sk_buff *tp4a_frame_skb(const struct tp4_frame *frame)
 {
-	struct tp4_frame *frame = &a->items[a->start++ & a->mask];
 	struct sk_buff *skb;
 
 	skb = napi_build_skb(frame->base, TP4_SKB_SIZE);
-	if (likely(skb)) {
-		skb_reserve(skb, frame->offset);
-		__skb_put(skb, frame->len);
-	} else {
+	if (unlikely(!skb)) {
 		skb_free_frag(frame->base);
+		return NULL;
+	}
+	skb_reserve(skb, frame->offset);
+	__skb_put(skb, frame->len);
+	return skb;
+}
+
+/* Let an skb go on with another one. */
+static void tp4a_chain_skb(struct sk_buff *skb, struct sk_buff *last,
+			   struct sk_buff *next)
+{
+	if (last == skb)
+		skb_shinfo(skb)->frag_list = next;
+	else
+		last->next = next;
+	skb->len += next->len;
+	skb->data_len += next->len;
+	skb->truesize += next->truesize;
+}
+
+/* Add the data of one frame to the last part of an skb.
+ * Return: what is the last part now, or NULL where there is no memory.
+ */
+static struct sk_buff *tp4a_add_frame(struct sk_buff *skb, struct sk_buff *last,
+				      const struct tp4_frame *frame)
+{
+	void *data = frame->base + frame->offset;
+	struct page *page = virt_to_head_page(data);
+	struct sk_buff *next;
+
+	if (unlikely(skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS)) {
+		next = tp4a_frame_skb(frame);
+		if (likely(next))
+			tp4a_chain_skb(skb, last, next);
+		return next;
 	}
 
-	while (frame->flags & TP4_PKT_CONT) {
-		struct page *page;
-		void *data;
+	skb_add_rx_frag(last, skb_shinfo(last)->nr_frags, page,
+			data - page_address(page), frame->len, TP4_SKB_SIZE);
+	if (unlikely(last != skb)) {
+		skb->len += frame->len;
+		skb->data_len += frame->len;
+		skb->truesize += TP4_SKB_SIZE;
+	}
+	return last;
+}
 
+/* Make an skb of the frames of a packet, and forget them. */
+static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
+{
+	const struct tp4_frame *frame = &a->items[a->start++ & a->mask];
+	struct sk_buff *skb = tp4a_frame_skb(frame), *last = skb;
+
+	if (unlikely(skb && frame->meta_len))
+		skb_metadata_set(skb, frame->meta_len);
+
+	while (frame->flags & TP4_PKT_CONT) {
 		frame = &a->items[a->start++ & a->mask];
-		if (unlikely(!skb)) {
+		if (unlikely(!last)) {
 			skb_free_frag(frame->base);
 			continue;
 		}
-		data = frame->base + frame->offset;
-		page = virt_to_head_page(data);
-		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
-				data - page_address(page), frame->len,
-				TP4_SKB_SIZE);
+		last = tp4a_add_frame(skb, last, frame);
+		if (unlikely(!last)) {
+			kfree_skb(skb);
+			skb = NULL;
+		}
 	}
 	return skb;
 }
@@ -314,7 +361,6 @@ tp4a_skb_sink_new(size_t elems, void *opaque,
 	a->queue_opaque = sink;
 	a->offset = TP4_SKB_OFFSET;
 	a->room = TP4_SKB_ROOM;
-	a->max_frames = 1 + MAX_SKB_FRAGS;
 	a->validation = TP4_VALIDATION_NONE;
 	return a;
 }

@@ -243,6 +243,80 @@ static void what_is_taken_is_work(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 }
 
+/* NAPI would never sleep if it were. */
+static void half_a_chain_is_no_work(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i + 1 < TP4_TX_DESCS; i++) {
+		post(&t->tx, i, 60, 0, TP4_PKT_CONT);
+		KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+		tp4a_populate(t->txa);
+		KUNIT_EXPECT_EQ(test, t->txa->end, 0);
+	}
+	/* One that is too long is refused, and so is the rest of it. */
+	post(&t->tx, i, 60, 0, TP4_PKT_CONT);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+	tp4a_populate(t->txa);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	post(&t->tx, i, 60, 0, TP4_PKT_CONT);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+	post(&t->tx, i, 60, 0, 0);
+	tp4a_populate(t->txa);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	for (i = 0; i < TP4_TX_DESCS + 2; i++) {
+		struct tpacket4_desc *desc = reap(&t->tx);
+
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->error, EMSGSIZE);
+	}
+	post_packet(t, 0, 1, 60, 0);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+}
+
+static void what_has_no_room_is_no_work(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < ELEMS - 1; i++)
+		post_packet(t, i, 1, 60, 0);
+	post_packet(t, i, 2, 60, 0);
+	tp4a_populate(t->txa);
+	while (tp4a_next_packet(t->txa, &p))
+		;
+	KUNIT_EXPECT_EQ(test, t->txa->curr, ELEMS - 1);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	tp4a_flush(t->txa);
+	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+}
+
+static void one_run_refuses_so_many(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+	u32 i;
+
+	end_init(&t->rx, &t->area[0]);
+	for (i = 0; i < SLOTS; i++)
+		post(&t->rx, FRAMES, 0, 0, 0);
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_reserve(&t->rx.q, 1, &pos));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.invalid),
+			TP4_RX_REFUSALS);
+	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	post(&t->rx, 0, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.invalid), SLOTS);
+	KUNIT_EXPECT_EQ(test, t->rxa->end, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_EXPECT_EQ(test, t->rxa->end, 1);
+}
+
 static void chains_are_cut_to_frames(struct kunit *test)
 {
 	static const u32 lens[][2] = {	/* frames, bytes of each */
@@ -507,9 +581,36 @@ static void no_frame_is_a_drop(struct kunit *test)
 	post_packet(t, 2, 1, 60, 0);
 	post_packet(t, 3, 1, 60, 0);
 	KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), 1);
-	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	/* The want of frames has flushed what was there. */
+	KUNIT_EXPECT_NOT_NULL(test, reap(&t->rx));
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 0);
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 3);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 2);
+}
+
+/* What the ring still has makes room for what the array has not. */
+static void a_full_array_is_flushed(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	arrays_new(test, false);
+	for (i = 0; i < SLOTS; i++)
+		post(&t->rx, i, 0, 0, 0);
+	for (i = 0; i < SLOTS; i += ELEMS) {
+		u32 k;
+
+		for (k = 0; k < ELEMS; k += 2)
+			post_packet(t, k, 2, ROOM, 0);
+		KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), ELEMS / 2);
+		tp4a_flush(t->txa);
+		while (reap(&t->tx))
+			;
+	}
+	tp4a_flush(t->rxa);
+	for (i = 0; i < SLOTS; i++)
+		KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 0);
 }
 
 static void freed_arrays_give_all_back(struct kunit *test)
@@ -549,16 +650,19 @@ static void takes_over_what_copy_mode_had(struct kunit *test)
 	unsigned long pos;
 	u32 i;
 
+	/* More than the array has room for */
 	end_init(&t->rx, &t->area[0]);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < SLOTS - 1; i++)
 		post(&t->rx, 10 + i, 0, 0, 0);
-	/* Takes a cache line, and leaves the frames where they are. */
-	KUNIT_ASSERT_FALSE(test, tp4q_rx_reserve(&t->rx.q, 5, &pos));
-	KUNIT_ASSERT_EQ(test, t->rx.q.in, 4);
+	KUNIT_ASSERT_FALSE(test, tp4q_rx_reserve(&t->rx.q, SLOTS, &pos));
+	KUNIT_ASSERT_EQ(test, t->rx.q.in, SLOTS - 1);
 	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
-	KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, 4);
-	KUNIT_EXPECT_EQ(test, t->rxa->items[3].idx, 13);
+	tp4a_populate(t->rxa);
+	KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, ELEMS);
+	KUNIT_EXPECT_EQ(test, t->rxa->items[ELEMS - 1].idx, 10 + ELEMS - 1);
+	KUNIT_EXPECT_EQ(test, t->rx.q.in - atomic_long_read(&t->rx.q.out),
+			ELEMS);
 }
 
 static struct sk_buff *skb_of(struct kunit *test, u32 linear, u32 frags,
@@ -668,7 +772,7 @@ static void packets_become_skbs(struct kunit *test)
 {
 	static const u32 lens[][2] = {	/* frames, bytes of each */
 		{ 1, 60 }, { 1, 1514 }, { 1, FRAME_BYTES - 64 }, { 2, 30 },
-		{ 5, 1900 }, { 17, 1000 },
+		{ 5, 1900 }, { 17, 1000 }, { 17, FRAME_BYTES - 64 },
 	};
 	struct tp4_test *t = test->priv;
 	struct tp4_packet_array *to;
@@ -821,6 +925,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(fills_and_flushes_at_every_level),
 	KUNIT_CASE(takes_no_more_than_fits),
 	KUNIT_CASE(what_is_taken_is_work),
+	KUNIT_CASE(half_a_chain_is_no_work),
+	KUNIT_CASE(what_has_no_room_is_no_work),
+	KUNIT_CASE(one_run_refuses_so_many),
 	KUNIT_CASE(chains_are_cut_to_frames),
 	KUNIT_CASE(walks_over_the_frames_of_a_packet),
 	KUNIT_CASE(bad_descriptors_go_straight_back),
@@ -830,6 +937,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(spoilt_frames_go_to_the_end),
 	KUNIT_CASE(one_area_exchanges_frames),
 	KUNIT_CASE(no_frame_is_a_drop),
+	KUNIT_CASE(a_full_array_is_flushed),
 	KUNIT_CASE(freed_arrays_give_all_back),
 	KUNIT_CASE(takes_over_what_copy_mode_had),
 	KUNIT_CASE(skbs_become_packets),

@@ -2,8 +2,33 @@
 /* The descriptors of one TPACKET_V4 ring: taken once, checked, returned once. */
 
 #include <linux/export.h>
+#include <linux/poll.h>
+#include <linux/wait.h>
 
 #include "tp4_queue.h"
+
+/**
+ * tp4_wake_sender() - wake whoever waits for Tx descriptors or their packets
+ * @sk:	the packet socket
+ *
+ * sk_write_space() would be silent while much of the send buffer is in use,
+ * which says nothing of the ring.
+ *
+ * Context: Any but hard interrupt.
+ */
+void tp4_wake_sender(struct sock *sk)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
+						      EPOLLWRBAND);
+	sk_wake_async_rcu(sk, SOCK_WAKE_SPACE, POLL_OUT);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(tp4_wake_sender);
 
 /**
  * tp4q_rx_refuse() - return a posted descriptor that names no frame
@@ -21,8 +46,10 @@ void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 	unsigned long out = atomic_long_read(&q->out);
 	unsigned long pos;
 
-	for (pos = q->in++; pos != out; pos--)
-		q->held[pos & q->mask] = q->held[(pos - 1) & q->mask];
+	for (pos = q->in; pos != out; pos--)
+		WRITE_ONCE(q->held[pos & q->mask],
+			   q->held[(pos - 1) & q->mask]);
+	WRITE_ONCE(q->in, q->in + 1);
 	atomic_long_set(&q->out, out + 1);
 	tp4q_publish(q, out, &desc);
 	atomic_long_inc(&q->invalid);
@@ -34,22 +61,51 @@ void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
  * @nr:	frames that the caller wants to find between @q->out and @q->in
  *
  * Takes what else is posted on the same cache line, so that the line is read
- * once and not once a packet. Once round the ring is enough: a program that
- * posts bad descriptors as fast as they are refused gets no more of our time.
+ * once and not once a packet. After a number of bad descriptors the rest has to
+ * wait for the next packet.
  *
  * Context: Under the queue's Rx lock.
  */
 void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 {
-	u32 left = q->mask + 1, frame;
+	u32 refusals = 0, frame;
 
 	while (q->in - atomic_long_read(&q->out) < nr ||
 	       q->in % TP4_DESCS_PER_LINE) {
-		if (!left-- || !tp4q_rx_take_one(q, &frame))
+		if (!tp4q_rx_take_one(q, &frame))
+			break;
+		if (unlikely(frame == TP4_NOT_HELD) &&
+		    ++refusals == TP4_RX_REFUSALS)
 			break;
 	}
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_take);
+
+/**
+ * tp4q_rx_untake() - put taken frames back as posted ones
+ * @q:	an Rx queue
+ *
+ * For whoever reads the ring from here on, and keeps account of what he takes
+ * elsewhere.
+ *
+ * Context: Where nobody reads the ring.
+ */
+void tp4q_rx_untake(struct tp4_queue *q)
+{
+	unsigned long pos, out = atomic_long_read(&q->out);
+
+	for (pos = out; pos != q->in; pos++) {
+		/* A refused one may have moved it away from where it was. */
+		struct tpacket4_desc desc = {
+			.idx = q->held[pos & q->mask],
+			.flags = TP4_DESC_KERNEL,
+		};
+
+		tp4q_publish(q, pos, &desc);
+	}
+	WRITE_ONCE(q->in, out);
+}
+EXPORT_SYMBOL_GPL(tp4q_rx_untake);
 
 /**
  * tp4q_rx_count_drop() - count a packet for which too few frames are posted
@@ -96,6 +152,32 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 	return nr;
 }
 EXPORT_SYMBOL_GPL(tp4q_tx_peek);
+
+/**
+ * tp4q_tx_ready() - tell whether tp4q_tx_next() would find something
+ * @q:		a Tx queue
+ * @room:	descriptors that the caller could take
+ *
+ * Half a chain is nothing, unless it is longer than a packet may be.
+ *
+ * Context: Any in which the queue cannot go away; a hint without its lock.
+ * Return: whether it would.
+ */
+bool tp4q_tx_ready(const struct tp4_queue *q, u32 room)
+{
+	unsigned long pos = READ_ONCE(q->in);
+	u32 nr, max = min_t(u32, room, TP4_TX_DESCS);
+	struct tpacket4_desc desc;
+
+	for (nr = 0; nr < max; nr++) {
+		if (!tp4q_take_one(q, pos + nr, &desc))
+			return false;
+		if (!(desc.flags & TP4_PKT_CONT) || READ_ONCE(q->in_chain))
+			return true;
+	}
+	return max == TP4_TX_DESCS;
+}
+EXPORT_SYMBOL_GPL(tp4q_tx_ready);
 
 /**
  * tp4q_tx_check() - check the descriptors of a packet
@@ -155,7 +237,7 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 	if (unlikely(q->in_chain || !whole)) {
 		if (!q->in_chain && max < TP4_TX_DESCS)
 			return 0;
-		q->in_chain = !whole;
+		WRITE_ONCE(q->in_chain, !whole);
 		*good = false;
 		for (i = 0; i < nr; i++)
 			descs[i].error = EMSGSIZE;
@@ -212,6 +294,22 @@ bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
 	return tp4q_load(q, pos, &desc);
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_room);
+
+/**
+ * tp4q_rx_readable() - tell whether poll() finds something received
+ * @q:	an Rx queue
+ *
+ * Context: Under sk_receive_queue.lock.
+ * Return: true until the program has posted the slot that was returned last.
+ */
+bool tp4q_rx_readable(struct tp4_queue *q)
+{
+	/* @out comes by 0 again where a long has 32 bits. */
+	if (atomic_long_read(&q->out))
+		q->returned = true;
+	return q->returned && tp4q_program_owns_last(q);
+}
+EXPORT_SYMBOL_GPL(tp4q_rx_readable);
 
 /**
  * tp4q_program_owns_last() - tell whose the slot is that was returned last

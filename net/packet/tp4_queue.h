@@ -7,6 +7,7 @@
 #include <linux/if_packet.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
+#include <net/sock.h>
 
 #include "tp4_area.h"
 
@@ -18,6 +19,11 @@ struct tp4_tx;
 /* Most descriptors of a packet that is sent */
 #define TP4_TX_DESCS	MAX_SKB_FRAGS
 
+/* Most descriptors that are refused for one packet, or by one NAPI run: each
+ * costs a walk over those that were taken and not returned.
+ */
+#define TP4_RX_REFUSALS	64
+
 #define TP4_DESCS_PER_LINE	(SMP_CACHE_BYTES > 16 ? SMP_CACHE_BYTES / 16 : 1)
 
 /**
@@ -27,12 +33,14 @@ struct tp4_tx;
  * @held:	by slot, the frame of a descriptor that the kernel has taken and
  *		not returned yet, else TP4_NOT_HELD
  * @tx:		what only Tx needs, see tp4_tx.c
+ * @sk:		the socket, or NULL in a test without one
  * @mask:	slots of the ring, less one
  * @offset:	bytes from the start of a frame to received data
  * @room:	bytes of received data that a frame takes
  * @zerocopy:	the driver reads the ring, not the socket
  * @in_chain:	the descriptors of a packet that was refused as too long are
  *		being skipped (Tx)
+ * @returned:	poll() has seen that a descriptor was returned (Rx)
  * @in:		descriptors taken so far: the next one to read
  * @out:	descriptors returned so far, or promised: the next one to write
  * @ring_full:	packets dropped since the whole ring is with the program (Rx),
@@ -44,7 +52,9 @@ struct tp4_tx;
  * Up to and with @room nothing changes while the ring is in use. Readers of
  * the ring take turns: @in belongs to sk_receive_queue.lock on Rx, to
  * pg_vec_lock on Tx, and so does @in_chain; in zero-copy mode they belong to
- * the driver. @zerocopy changes under pg_vec_lock, without a reader. On Rx @out
+ * the driver. @zerocopy is set under pg_vec_lock; it is cleared, with release
+ * semantics, once the driver has let go of the ring. @returned belongs to
+ * sk_receive_queue.lock. On Rx @out
  * moves under the same lock as @in, on Tx it is claimed by whoever returns a
  * descriptor, in any context. A slot of @held is the taker's from @in on, and
  * the returner's once that slot of @out is his.
@@ -57,11 +67,13 @@ struct tp4_queue {
 	struct tp4_area		*area;
 	u32			*held;
 	struct tp4_tx		*tx;
+	struct sock		*sk;
 	u32			mask;
 	u32			offset;
 	u32			room;
 	bool			zerocopy;
 	bool			in_chain;
+	bool			returned;
 
 	unsigned long		in ____cacheline_aligned_in_smp;
 	atomic_long_t		out;
@@ -70,32 +82,22 @@ struct tp4_queue {
 	atomic_long_t		invalid;
 };
 
-/* The half of a descriptor that has its flags moves in one piece where the
- * machine can do that, so that a reader sees it whole.
+/* Copy the descriptor in a slot, if the program has posted it. Every access has
+ * the size of the field, as the program's have.
  */
 static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 			     struct tpacket4_desc *to)
 {
 	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
 
-#ifdef CONFIG_64BIT
-	u64 tail;
-
-	/* Pairs with the program's release of a descriptor it posts. */
-	tail = smp_load_acquire((const u64 *)&from->len);
-	memcpy(&to->len, &tail, sizeof(tail));
-	if (!(to->flags & TP4_DESC_KERNEL))
-		return false;
-#else
 	/* Pairs with the program's release of a descriptor it posts. */
 	to->flags = smp_load_acquire(&from->flags);
 	if (!(to->flags & TP4_DESC_KERNEL))
 		return false;
+	to->idx = READ_ONCE(from->idx);
 	to->len = READ_ONCE(from->len);
 	to->offset = READ_ONCE(from->offset);
-	to->error = READ_ONCE(from->error);
-#endif
-	to->idx = READ_ONCE(from->idx);
+	to->error = 0;
 	return true;
 }
 
@@ -105,21 +107,11 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
 	struct tpacket4_desc *to = &q->ring[pos & q->mask];
 
 	WRITE_ONCE(to->idx, from->idx);
-#ifdef CONFIG_64BIT
-	{
-		u64 tail;
-
-		memcpy(&tail, &from->len, sizeof(tail));
-		/* Pairs with the program's acquire of what came back. */
-		smp_store_release((u64 *)&to->len, tail);
-	}
-#else
 	WRITE_ONCE(to->len, from->len);
 	WRITE_ONCE(to->offset, from->offset);
 	WRITE_ONCE(to->error, from->error);
 	/* Pairs with the program's acquire of what came back. */
 	smp_store_release(&to->flags, from->flags);
-#endif
 }
 
 /* A descriptor stays marked as the kernel's until it is returned, so the mark
@@ -131,7 +123,7 @@ static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
 	return smp_load_acquire(&q->held[pos & q->mask]) != TP4_NOT_HELD;
 }
 
-/* Would a reader find something? A hint without the queue's lock. */
+/* Is a descriptor posted? A hint without the queue's lock. */
 static inline bool tp4q_is_posted(const struct tp4_queue *q)
 {
 	unsigned long pos = READ_ONCE(q->in);
@@ -144,6 +136,13 @@ static inline bool tp4q_take_one(const struct tp4_queue *q, unsigned long pos,
 				 struct tpacket4_desc *desc)
 {
 	return !tp4q_is_held(q, pos) && tp4q_load(q, pos, desc);
+}
+
+/* Take the next slot. Others look at both without the lock. */
+static inline void tp4q_hold(struct tp4_queue *q, u32 frame)
+{
+	WRITE_ONCE(q->held[q->in & q->mask], frame);
+	WRITE_ONCE(q->in, q->in + 1);
 }
 
 /* Does the copy of a descriptor name data within a frame? */
@@ -178,15 +177,18 @@ static inline void tp4q_publish(struct tp4_queue *q, unsigned long pos,
 }
 
 /**
- * tp4q_return() - hand a batch of descriptors to the program
- * @q:		a Tx queue
+ * __tp4q_return() - hand a batch of descriptors to the program, and wake nobody
+ * @q:		the queue
  * @descs:	what to write, in the order of the ring
  * @nr:		how many, no more than were taken and not returned
  *
+ * For a caller who must do more before tp4_wake_sender(), or who returns what
+ * nobody waits for.
+ *
  * Context: Any.
  */
-static inline void tp4q_return(struct tp4_queue *q,
-			       const struct tpacket4_desc *descs, u32 nr)
+static inline void __tp4q_return(struct tp4_queue *q,
+				 const struct tpacket4_desc *descs, u32 nr)
 {
 	unsigned long pos = atomic_long_fetch_add(nr, &q->out);
 
@@ -194,8 +196,42 @@ static inline void tp4q_return(struct tp4_queue *q,
 		tp4q_publish(q, pos + nr, &descs[nr]);
 }
 
+void tp4_wake_sender(struct sock *sk);
+
+/**
+ * tp4q_wake() - wake whoever waits for descriptors of a ring
+ * @q:	the queue, after descriptors were published
+ *
+ * Context: Any but hard interrupt.
+ */
+static inline void tp4q_wake(const struct tp4_queue *q)
+{
+	if (unlikely(!q->sk))
+		return;
+	if (q->tx)
+		tp4_wake_sender(q->sk);
+	else
+		q->sk->sk_data_ready(q->sk);
+}
+
+/**
+ * tp4q_return() - hand a batch of descriptors to the program, and wake it
+ * @q:		the queue
+ * @descs:	what to write, in the order of the ring
+ * @nr:		how many, no more than were taken and not returned
+ *
+ * Context: Any but hard interrupt.
+ */
+static inline void tp4q_return(struct tp4_queue *q,
+			       const struct tpacket4_desc *descs, u32 nr)
+{
+	__tp4q_return(q, descs, nr);
+	tp4q_wake(q);
+}
+
 void tp4q_rx_refuse(struct tp4_queue *q, u64 idx);
 void tp4q_rx_take(struct tp4_queue *q, u32 nr);
+void tp4q_rx_untake(struct tp4_queue *q);
 void tp4q_rx_count_drop(struct tp4_queue *q);
 
 /**
@@ -216,7 +252,7 @@ static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
 
 	if (likely(desc.idx < q->area->nr_frames)) {
 		*frame = desc.idx;
-		q->held[q->in++ & q->mask] = desc.idx;
+		tp4q_hold(q, desc.idx);
 	} else {
 		*frame = TP4_NOT_HELD;
 		tp4q_rx_refuse(q, desc.idx);
@@ -261,17 +297,19 @@ static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
 static inline void tp4q_tx_take(struct tp4_queue *q, u32 nr)
 {
 	while (nr--)
-		q->held[q->in++ & q->mask] = 0;
+		tp4q_hold(q, 0);
 }
 
 u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		 u32 max);
+bool tp4q_tx_ready(const struct tp4_queue *q, u32 room);
 int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		  u32 nr);
 u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 		 bool *good);
 void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr);
 bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off);
+bool tp4q_rx_readable(struct tp4_queue *q);
 bool tp4q_program_owns_last(const struct tp4_queue *q);
 
 #endif

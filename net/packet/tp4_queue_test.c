@@ -185,6 +185,42 @@ static void rx_survives_only_bad_frames(struct kunit *test)
 	}
 }
 
+/* Zero-copy mode takes over a ring of which copy mode has taken frames for a
+ * packet that was too long for them.
+ */
+static void rx_untakes_what_is_not_used(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	unsigned long pos;
+	u32 bad, i;
+
+	for (bad = 0; bad < 9; bad++) {
+		for (i = 0; i < 9; i++)
+			post(t, i == bad ? FRAMES : i, 0, 0, 0);
+		KUNIT_EXPECT_FALSE(test, tp4q_rx_reserve(&t->q, 9, &pos));
+		desc = reap(t);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
+		KUNIT_EXPECT_NULL(test, reap(t));
+
+		tp4q_rx_untake(&t->q);
+		KUNIT_EXPECT_EQ(test, t->q.in, atomic_long_read(&t->q.out));
+		KUNIT_EXPECT_TRUE(test, tp4q_is_posted(&t->q));
+		KUNIT_EXPECT_NULL(test, reap(t));
+
+		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 8, &pos));
+		publish(t, pos, 8);
+		for (i = 0; i < 9; i++) {
+			if (i == bad)
+				continue;
+			desc = reap(t);
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->idx, i);
+		}
+	}
+}
+
 static void tx_peeks_whole_packets(struct kunit *test)
 {
 	struct tpacket4_desc descs[4], back[SLOTS] = {};
@@ -337,6 +373,26 @@ static void poll_sees_the_last_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4q_program_owns_last(&t->q));
 }
 
+/* A long may have 32 bits, and 2^32 packets are soon received. */
+static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q));
+	t->q.in = ULONG_MAX - 1;
+	atomic_long_set(&t->q.out, ULONG_MAX - 1);
+	t->posted = ULONG_MAX - 1;
+	t->reaped = ULONG_MAX - 1;
+	while (t->posted != 2) {
+		post(t, 0, 0, 0, 0);
+		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+		publish(t, pos, 1);
+		KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q));
+		KUNIT_EXPECT_NOT_NULL(test, reap(t));
+	}
+}
+
 static void room_counts_posted_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -416,12 +472,14 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(rx_takes_no_slot_twice),
 	KUNIT_CASE(rx_refuses_bad_frames),
 	KUNIT_CASE(rx_survives_only_bad_frames),
+	KUNIT_CASE(rx_untakes_what_is_not_used),
 	KUNIT_CASE(tx_peeks_whole_packets),
 	KUNIT_CASE(tx_tells_a_chain_that_is_too_long),
 	KUNIT_CASE(tx_takes_no_slot_twice),
 	KUNIT_CASE(tx_checks_every_field),
 	KUNIT_CASE(tx_marks_the_bad_one_of_a_chain),
 	KUNIT_CASE(poll_sees_the_last_slot),
+	KUNIT_CASE(poll_sees_the_last_slot_after_a_wrap),
 	KUNIT_CASE(room_counts_posted_frames),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
 	{}

@@ -21,25 +21,29 @@
 #define TP4_DESC_NR_MIN		(PAGE_SIZE / sizeof(struct tpacket4_desc))
 #define TP4_DESC_NR_MAX		BIT(20)
 
+/* What the option's first version had */
+#define TP4_REQ_SIZE_MIN	offsetofend(struct tpacket_req4, desc_nr)
+
 /* Bytes that a frame must at least have behind the headroom */
 #define TP4_ROOM_MIN		64
 
-static struct tp4_queue *tp4_queue_alloc(struct tp4_area *area, u32 desc_nr,
-					 u32 offset)
+static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
+					 u32 desc_nr, u32 offset)
 {
 	struct tp4_queue *q;
 
-	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return NULL;
 
 	q->held = kvmalloc_array(desc_nr, sizeof(*q->held),
-				 GFP_KERNEL | __GFP_NOWARN);
+				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!q->held) {
 		kfree(q);
 		return NULL;
 	}
 	memset32(q->held, TP4_NOT_HELD, desc_nr);
+	q->sk = sk;
 	q->area = area;
 	q->mask = desc_nr - 1;
 	q->offset = offset;
@@ -69,8 +73,8 @@ static void tp4_queue_free(struct tp4_queue *q,
  *
  * Context: Process context, under the socket lock. tp4_ring_settle() must
  * follow, whatever becomes of it.
- * Return: 0, -EINVAL for a malformed request, -EFAULT, -ENOMEM, or what
- * tp4_area_get_by_fd() returns.
+ * Return: 0, -EINVAL for a malformed request, -ENOMEM, or what
+ * tp4_copy_option() and tp4_area_get_by_fd() return.
  */
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u)
@@ -80,12 +84,15 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 	struct tp4_area *area;
 	struct tp4_queue *q;
 	u64 offset;
+	int err;
 
 	memset(req_u, 0, sizeof(*req_u));
-	if (optlen < sizeof(req4))
+	err = tp4_copy_option(&req4, sizeof(req4), TP4_REQ_SIZE_MIN, optval,
+			      optlen);
+	if (err)
+		return err;
+	if (req4.flags || req4.reserved)
 		return -EINVAL;
-	if (copy_from_sockptr(&req4, optval, sizeof(req4)))
-		return -EFAULT;
 	if (!req4.desc_nr)
 		return 0;
 	if (!is_power_of_2(req4.desc_nr) || req4.desc_nr < TP4_DESC_NR_MIN ||
@@ -101,7 +108,7 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		return -EINVAL;
 	}
 
-	q = tp4_queue_alloc(area, req4.desc_nr, offset);
+	q = tp4_queue_alloc(sk, area, req4.desc_nr, offset);
 	if (!q) {
 		tp4_area_put(area);
 		return -ENOMEM;
@@ -249,9 +256,7 @@ EXPORT_SYMBOL_GPL(tp4_rx_room);
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {
-	const struct tp4_queue *q = po->tp4_queue[0];
-
-	return atomic_long_read(&q->out) && tp4q_program_owns_last(q);
+	return tp4q_rx_readable(po->tp4_queue[0]);
 }
 EXPORT_SYMBOL_GPL(tp4_rx_readable);
 

@@ -106,11 +106,12 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	u32 len, nr = 1;
 
 	/* Nothing is received before bind(). */
-	if (skb->pkt_type == PACKET_LOOPBACK || unlikely(!pt->dev) ||
+	po = pkt_sk(sk);
+	if (skb->pkt_type == PACKET_LOOPBACK ||
+	    unlikely(!packet_sock_flag(po, PACKET_SOCK_TP4_BOUND)) ||
 	    !net_eq(dev_net(dev), sock_net(sk)))
 		goto drop;
 
-	po = pkt_sk(sk);
 	q = po->tp4_queue[0];
 	if (dev_has_header(dev))
 		skb_push(skb, skb->data - skb_mac_header(skb));

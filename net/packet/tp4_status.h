@@ -11,27 +11,27 @@
 
 #ifdef CONFIG_PACKET_V4
 /**
- * tp4_status_need_wakeup() - tell the program whether sendto() is needed
- * @po:		the socket, or NULL
- * @need:	whether it is; what was posted before the program could see this
- *		must be looked for after it
+ * tp4_status_need_wakeup() - tell the program whether a kick is needed
+ * @sk:		the packet socket, or NULL
+ * @tx:		which ring
+ * @need:	whether it is
  *
  * Context: Any.
+ * Return: whether the program has mapped the status page.
  */
-static inline void tp4_status_need_wakeup(const struct packet_sock *po,
+static inline bool tp4_status_need_wakeup(const struct sock *sk, bool tx,
 					  bool need)
 {
 	struct tpacket4_status *status;
+	__u32 *field;
 
-	status = po ? READ_ONCE(po->tp4_status) : NULL;
+	status = sk ? READ_ONCE(pkt_sk(sk)->tp4_status) : NULL;
 	if (!status)
-		return;
-	if (READ_ONCE(status->tx_need_wakeup) != need)
-		WRITE_ONCE(status->tx_need_wakeup, need);
-	if (need) {
-		/* Pairs with the program's between posting and reading. */
-		smp_mb();
-	}
+		return false;
+	field = tx ? &status->tx_need_wakeup : &status->rx_need_wakeup;
+	if (READ_ONCE(*field) != need)
+		WRITE_ONCE(*field, need);
+	return true;
 }
 
 int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,

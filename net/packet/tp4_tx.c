@@ -12,6 +12,8 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
+#include <net/gen_stats.h>
+#include <net/sch_generic.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -33,6 +35,11 @@
 
 /* Of a longer packet, so much is copied for the headers. */
 #define TP4_TX_HEAD	128
+
+/* A packet that a full queue has thrown away is tried again when the queue has
+ * become shorter, else once a jiffy: each try costs an skb and a drop event.
+ */
+#define TP4_TX_RETRY	1
 
 /* Whose it is to return the packet's descriptors */
 enum tp4_tx_state {
@@ -66,15 +73,31 @@ struct tp4_tx_pkt {
 };
 
 /**
+ * struct tp4_tx_load - how full the queues of a device are
+ * @len:	packets queued, or queues stopped where the qdisc is bypassed
+ * @drops:	packets that the qdiscs have dropped
+ */
+struct tp4_tx_load {
+	u32	len;
+	u32	drops;
+};
+
+/**
  * struct tp4_tx - what Tx needs beside the queue
  * @q:		the queue
- * @sk:		the socket
  * @unused:	entries of @pkts, for the sender alone
  * @waiting:	packets that a full device or qdisc has refused, and those that
  *		were behind them in the batch: first to be sent by the next kick
+ * @is_full:	the first of @waiting was refused by a full device
+ * @full_since:	jiffies then
+ * @load:	how full the device was when this was last looked at
+ * @ifindex:	which device that was
+ * @batch:	packets to build at a time: one after a packet was refused, and
+ *		twice as many after each batch that went out
  * @nr_skbs:	packets in @skbs and @first
  * @skbs:	the batch
  * @first:	first frame of each packet of the batch
+ * @lens:	bytes of each packet of the batch, as they were posted
  * @nr_returns: descriptors in @returns
  * @returns:	what tp4_tx_flush() is to return
  * @freed:	entries of @pkts, from whoever freed them
@@ -86,13 +109,18 @@ struct tp4_tx_pkt {
  */
 struct tp4_tx {
 	struct tp4_queue	*q;
-	struct sock		*sk;
 	struct tp4_tx_pkt	*unused;
 	struct tp4_tx_pkt	*waiting;
+	bool			is_full;
+	unsigned long		full_since;
+	struct tp4_tx_load	load;
+	int			ifindex;
+	u32			batch;
 	u32			nr_skbs;
 	u32			nr_returns;
 	struct sk_buff		*skbs[TP4_TX_BATCH];
 	struct tp4_tx_pkt	*first[TP4_TX_BATCH];
+	u32			lens[TP4_TX_BATCH];
 	struct tpacket4_desc	returns[TP4_TX_RETURNS];
 
 	struct llist_head	freed ____cacheline_aligned_in_smp;
@@ -109,6 +137,7 @@ struct tp4_tx_call {
 	__be16			proto;
 	bool			wait;
 	int			hard_header_len;
+	int			bytes;
 	u32			budget;
 };
 
@@ -191,6 +220,7 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_tx *tx = pkt->tx;
 	struct tp4_tx_pkt *more;
+	struct sock *sk;
 	u32 nr = 0;
 
 	if (cmpxchg(&pkt->state, TP4_TX_SENDER, TP4_TX_FREED) == TP4_TX_SENDER)
@@ -203,9 +233,12 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 		more = pkt->more;
 		llist_add(&pkt->node, &tx->freed);
 	}
-	tp4q_return(tx->q, descs, nr);
+	/* The skb, or the ubuf, keeps the socket; nothing keeps the ring. */
+	sk = tx->q->sk;
+	__tp4q_return(tx->q, descs, nr);
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
 	atomic_dec_return_release(&tx->on_way);
+	tp4_wake_sender(sk);
 }
 
 static void tp4_tx_destruct_skb(struct sk_buff *skb)
@@ -218,13 +251,12 @@ static void tp4_tx_ubuf_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
 				 bool success)
 {
 	struct tp4_tx_pkt *pkt = container_of(ubuf, struct tp4_tx_pkt, ubuf);
-	struct sock *sk = pkt->tx->sk;
+	struct sock *sk = pkt->tx->q->sk;
 
 	if (!refcount_dec_and_test(&ubuf->refcnt))
 		return;
 
 	tp4_tx_freed(pkt);
-	sk->sk_write_space(sk);
 	sk_free(sk);
 }
 
@@ -235,10 +267,11 @@ static const struct ubuf_info_ops tp4_tx_ubuf_ops = {
 /* Let the skb's end return the packet's descriptors: that of the skb where all
  * was copied, else that of the last reference to its pages.
  */
-static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
+static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u32 len,
 		       struct sk_buff *skb)
 {
 	pkt->state = TP4_TX_SENDER;
+	tx->lens[tx->nr_skbs] = len;
 	tx->first[tx->nr_skbs] = pkt;
 	tx->skbs[tx->nr_skbs++] = skb;
 	if (!skb_is_nonlinear(skb)) {
@@ -251,7 +284,7 @@ static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	pkt->ubuf.flags = SKBFL_ZEROCOPY_FRAG;
 	refcount_set(&pkt->ubuf.refcnt, 1);
 	/* The pages may outlive the skb. */
-	refcount_inc(&tx->sk->sk_wmem_alloc);
+	refcount_inc(&tx->q->sk->sk_wmem_alloc);
 	skb_zcopy_init(skb, &pkt->ubuf);
 }
 
@@ -301,7 +334,22 @@ static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb,
 	skb->len += bytes;
 	skb->data_len += bytes;
 	skb->truesize += bytes;
-	refcount_add(bytes, &tx->sk->sk_wmem_alloc);
+	refcount_add(bytes, &tx->q->sk->sk_wmem_alloc);
+}
+
+/* Is there a link layer header that the device understands? What a shorter one
+ * lacks is zero.
+ */
+static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
+			     struct sk_buff *skb, u32 len)
+{
+	const struct net_device *dev = call->dev;
+
+	if (likely(len >= call->hard_header_len))
+		return true;
+	memset(skb->data + len, 0, skb->len - len);
+	return call->hard_header_len == READ_ONCE(dev->hard_header_len) &&
+	       dev_validate_header(dev, skb->data, len);
 }
 
 /* Build the skb of a packet of @len bytes.
@@ -314,22 +362,23 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	const struct net_device *dev = call->dev;
 	int hhl = call->hard_header_len;
 	u32 max = READ_ONCE(dev->mtu) + hhl;
-	const struct tp4_tx *tx = call->tx;
+	struct tp4_tx *tx = call->tx;
 	struct sk_buff *skb;
 	u32 linear, hlen;
 	bool noblock;
 	int err;
 
-	if (unlikely(len < hhl))
-		return ERR_PTR(-EINVAL);
 	if (unlikely(len > max + VLAN_HLEN))
 		return ERR_PTR(-EMSGSIZE);
 
-	linear = len <= TP4_TX_COPY ? len : max_t(u32, TP4_TX_HEAD, hhl);
+	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
+	linear = max_t(u32, linear, hhl);
 	/* Memory of this batch comes back only once it is sent. */
 	noblock = !call->wait || tx->nr_skbs;
+	if (!noblock)
+		tp4_tx_flush(tx);
 	hlen = LL_RESERVED_SPACE_EX(dev, hhl);
-	skb = sock_alloc_send_skb(tx->sk, hlen + dev->needed_tailroom +
+	skb = sock_alloc_send_skb(tx->q->sk, hlen + dev->needed_tailroom +
 				  linear - hhl, noblock, &err);
 	if (unlikely(!skb))
 		return ERR_PTR(err);
@@ -338,14 +387,18 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_reset_network_header(skb);
 	skb_push(skb, hhl);
 	skb_put(skb, linear - hhl);
-	tp4_tx_fill(tx, skb, pkt, linear);
+	tp4_tx_fill(tx, skb, pkt, min(linear, len));
+	if (unlikely(!tp4_tx_header_ok(call, skb, len))) {
+		kfree_skb(skb);
+		return ERR_PTR(-EINVAL);
+	}
 
 	skb->dev = call->dev;
 	skb->protocol = call->proto;
-	skb->priority = READ_ONCE(tx->sk->sk_priority);
+	skb->priority = READ_ONCE(tx->q->sk->sk_priority);
 	skb->mark = call->sockc.mark;
 	skb_set_delivery_type_by_clockid(skb, call->sockc.transmit_time,
-					 tx->sk->sk_clockid);
+					 tx->q->sk->sk_clockid);
 	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
 	tp4_tx_parse_headers(skb);
 
@@ -388,6 +441,30 @@ static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 	return NULL;
 }
 
+/* Memory for an skb was not to be had, or not in time. What is in the batch is
+ * sent all the same, and if that was no reason but an error of the socket, which
+ * is told only once, then the next call tells it.
+ */
+static int tp4_tx_build_error(const struct tp4_tx_call *call, int err)
+{
+	const struct tp4_tx *tx = call->tx;
+
+	if (err == -EAGAIN && call->wait && !tx->nr_skbs)
+		return -ETIMEDOUT;
+	switch (err) {
+	case -EAGAIN:
+	case -ENOBUFS:
+	case -EPIPE:
+	case -EINTR:
+	case -ERESTARTSYS:
+		break;
+	default:
+		if (tx->nr_skbs || call->bytes)
+			WRITE_ONCE(tx->q->sk->sk_err, -err);
+	}
+	return tx->nr_skbs ? 0 : err;
+}
+
 /* Turn waiting and then posted packets into a batch of skbs.
  * Return: 0, or the errno with which a packet has to wait.
  */
@@ -395,7 +472,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 {
 	struct tp4_tx *tx = call->tx;
 
-	while (tx->nr_skbs < TP4_TX_BATCH) {
+	while (tx->nr_skbs < tx->batch) {
 		struct tp4_tx_pkt *pkt = tx->waiting, *more;
 		u32 len = 0, nr = 0;
 		struct sk_buff *skb;
@@ -411,7 +488,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 			len += more->len;
 		skb = tp4_tx_build(call, pkt, len);
 		if (!IS_ERR(skb)) {
-			tp4_tx_own(tx, pkt, skb);
+			tp4_tx_own(tx, pkt, len, skb);
 		} else if (PTR_ERR(skb) == -EINVAL ||
 			   PTR_ERR(skb) == -EMSGSIZE) {
 			tp4_tx_return_pkt(tx, pkt, -PTR_ERR(skb));
@@ -419,7 +496,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 		} else {
 			pkt->next = tx->waiting;
 			tx->waiting = pkt;
-			return PTR_ERR(skb);
+			return tp4_tx_build_error(call, PTR_ERR(skb));
 		}
 	}
 	return 0;
@@ -446,34 +523,95 @@ static void tp4_tx_settle(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u8 error)
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
+/* How full are the queues of the device, all taken together? */
+static struct tp4_tx_load tp4_tx_look(const struct tp4_tx_call *call)
+{
+	bool bypass = packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS);
+	struct gnet_stats_queue stats = {};
+	struct tp4_tx_load load = {};
+	unsigned int i;
+
+	rcu_read_lock();
+	for (i = 0; i < call->dev->real_num_tx_queues; i++) {
+		struct netdev_queue *txq = netdev_get_tx_queue(call->dev, i);
+		struct Qdisc *q = rcu_dereference(txq->qdisc);
+
+		if (bypass) {
+			load.len += netif_xmit_frozen_or_drv_stopped(txq);
+		} else if (q && q->enqueue) {
+			load.len += qdisc_qlen_sum(q);
+			gnet_stats_add_queue(&stats, q->cpu_qstats, &q->qstats);
+		}
+	}
+	rcu_read_unlock();
+	load.drops = stats.drops;
+	return load;
+}
+
+/* May a device that was full have room now? */
+static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
+{
+	const struct tp4_tx *tx = call->tx;
+
+	return time_after_eq(jiffies, tx->full_since + TP4_TX_RETRY) ||
+	       tp4_tx_look(call).len < tx->load.len;
+}
+
+/* A packet was freed and not sent. Was there no room for it, or does a rule, a
+ * driver or a missing carrier keep such packets back? A qdisc that has dropped
+ * nothing since it was looked at was not full. Nor was one that was empty before
+ * the second try; before the first one, nobody has looked.
+ */
+static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret)
+{
+	struct tp4_tx *tx = call->tx;
+	struct tp4_tx_load before = tx->load;
+
+	tx->load = tp4_tx_look(call);
+	if (ret != NETDEV_TX_BUSY &&
+	    (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS) ||
+	     tx->load.drops == before.drops || (tx->is_full && !before.len)))
+		return false;
+	tx->is_full = true;
+	tx->full_since = jiffies;
+	return true;
+}
+
 /* Send the batch. A packet that a full device or qdisc has thrown away, and
- * those behind it, wait for the next kick.
+ * those behind it, wait for the next kick. One that was refused otherwise is
+ * the program's again, with an error.
  * Return: the bytes sent; *err is set where the batch was not sent whole.
  */
 static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 			     int *err)
 {
 	bool loss = packet_sock_flag(call->po, PACKET_SOCK_TP_LOSS);
-	u8 errors[TP4_TX_BATCH] = {};
 	struct tp4_tx *tx = call->tx;
+	u8 errors[TP4_TX_BATCH] = {};
 	int bytes = 0, ret = 0;
 	u32 i, sent;
+
+	if (unlikely(tx->is_full || tx->ifindex != call->dev->ifindex)) {
+		tx->ifindex = call->dev->ifindex;
+		tx->load = tp4_tx_look(call);
+	}
 
 	/* The receiving end of a virtual device runs once a batch so. */
 	local_bh_disable();
 	for (sent = 0; sent < tx->nr_skbs; sent++) {
-		u32 len = tx->skbs[sent]->len;
-
 		ret = xmit(call->po, tx->skbs[sent]);
-		if (ret > 0)
-			ret = net_xmit_errno(ret);
-		if (unlikely(ret) && tp4_tx_is_freed(tx->first[sent])) {
-			if (ret != -ENOBUFS || !loss)
-				break;
-			errors[sent] = ENOBUFS;
+		if (likely(!ret || ret == NET_XMIT_CN) ||
+		    !tp4_tx_is_freed(tx->first[sent])) {
+			bytes += tx->lens[sent];
 			continue;
 		}
-		bytes += len;
+		if (ret == -ENETDOWN)
+			break;
+		if (ret > 0 && !loss && tp4_tx_was_full(call, ret)) {
+			ret = -ENOBUFS;
+			break;
+		}
+		errors[sent] = ret < 0 ? -ret : ENOBUFS;
 	}
 	local_bh_enable();
 
@@ -481,10 +619,15 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		*err = ret;
 		if (ret == -ENOBUFS)
 			atomic_long_inc(&tx->q->ring_full);
+		tx->batch = 1;
+	} else {
+		tx->batch = min_t(u32, 2 * tx->batch, TP4_TX_BATCH);
+		tx->is_full = false;
 	}
 	for (i = tx->nr_skbs; i-- > sent;) {
+		/* It was not dropped, it is going to be built again. */
 		if (i > sent)
-			kfree_skb(tx->skbs[i]);
+			consume_skb(tx->skbs[i]);
 		tx->first[i]->next = tx->waiting;
 		tx->waiting = tx->first[i];
 	}
@@ -497,7 +640,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 /* Sleep until no more than @max packets are on their way. */
 static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
 {
-	wait_queue_head_t *wq = sk_sleep(tx->sk);
+	wait_queue_head_t *wq = sk_sleep(tx->q->sk);
 	const atomic_t *on_way = &tx->on_way;
 	long ret;
 
@@ -513,27 +656,40 @@ static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
 {
 	unsigned long start = call->tx->q->in;
 	struct tp4_tx *tx = call->tx;
-	int bytes = 0, err, on_way;
-	bool some;
+	int bytes = 0, err = 0, on_way;
 
+	if (unlikely(tx->is_full && !tp4_tx_may_retry(call))) {
+		err = -ENOBUFS;
+		atomic_long_inc(&tx->q->ring_full);
+		goto wait;
+	}
+again:
 	do {
-		err = tp4_tx_fill_batch(call);
-		some = tx->nr_skbs;
-		if (some) {
-			/* What had no room behind a batch is tried again. */
-			err = 0;
-			bytes += tp4_tx_send_batch(call, xmit, &err);
-		}
-		tp4_tx_flush(tx);
-
-		on_way = atomic_read(&tx->on_way);
-		if (call->wait && on_way && (err == -ENOBUFS || (!some && !err)))
-			err = tp4_tx_wait(tx, err ? on_way - 1 : 0, &timeo);
-		else if (!some || err)
+		/* What is not told in this call is told in the next one. */
+		if (unlikely(READ_ONCE(tx->q->sk->sk_err))) {
+			if (!bytes)
+				err = sock_error(tx->q->sk);
 			break;
+		}
+		err = tp4_tx_fill_batch(call);
+		if (!tx->nr_skbs)
+			break;
+		bytes += tp4_tx_send_batch(call, xmit, &err);
+		call->bytes = bytes;
+		tp4_tx_flush(tx);
 		cond_resched();
-	} while (!err && (call->budget || tx->waiting) && bytes < INT_MAX / 2 &&
-		 !signal_pending(current));
+	} while (!err && bytes < INT_MAX / 2 && !signal_pending(current));
+	tp4_tx_flush(tx);
+
+wait:
+	on_way = atomic_read(&tx->on_way);
+	if (call->wait && on_way && (!err || err == -ENOBUFS)) {
+		bool full = err;
+
+		err = tp4_tx_wait(tx, full ? on_way - 1 : 0, &timeo);
+		if (full && !err)
+			goto again;
+	}
 
 	if (tx->q->in == start && !bytes && !err)
 		atomic_long_inc(&tx->q->no_desc);
@@ -585,11 +741,11 @@ int tp4_tx_prepare(struct packet_sock *po)
 		return 0;
 
 	tx = kvzalloc(struct_size(tx, pkts, q->mask + 1),
-		      GFP_KERNEL | __GFP_NOWARN);
+		      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!tx)
 		return -ENOMEM;
 	tx->q = q;
-	tx->sk = &po->sk;
+	tx->batch = TP4_TX_BATCH;
 	for (i = 0; i <= q->mask; i++) {
 		tx->pkts[i].tx = tx;
 		tp4_tx_pkt_put(tx, &tx->pkts[i]);
@@ -621,7 +777,8 @@ EXPORT_SYMBOL_GPL(tp4_tx_busy);
  * @xmit:	how to send an skb
  *
  * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT
- * returns when what was sent is free again.
+ * returns when what was sent is free again. An error that is the socket's comes
+ * with the next call where this one has sent something.
  *
  * Context: Process context, may sleep; takes pg_vec_lock.
  * Return: the bytes sent, or a negative errno where nothing was: -EBUSY (the
@@ -642,7 +799,8 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	mutex_lock(&po->pg_vec_lock);
 	/* packet_sendmsg() looked without the lock. */
 	q = po->tp4_queue[1];
-	if (unlikely(!q || q->zerocopy)) {
+	/* Pairs with the release in tp4_zc_disable(). */
+	if (unlikely(!q || smp_load_acquire(&q->zerocopy))) {
 		err = -EBUSY;
 		goto unlock;
 	}

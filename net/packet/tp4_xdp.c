@@ -56,9 +56,9 @@ static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 	return true;
 }
 
-/* Copy a packet out of its frames. */
+/* Copy a packet, and the metadata before it, out of its frames. */
 static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
-			 struct tp4_frame_set *p)
+			 struct tp4_frame_set *p, u32 meta)
 {
 	u32 pos = 0;
 
@@ -66,6 +66,8 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 		return false;
 
 	tp4f_reset(p);
+	buff->data_meta = buff->data - meta;
+	memcpy(buff->data_meta, tp4f_get_data(p) - meta, meta);
 	do {
 		u32 len = tp4f_get_frame_len(p);
 
@@ -113,19 +115,19 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 {
 	const struct tp4_packet_array *a = p->pkt_arr;
 	struct tp4_frame *frame = tp4f_frame(p);
-	struct xdp_buff buff;
+	struct xdp_buff *buff = xdp->buff;
 	void *hard_start;
 	u32 act;
 
 	/* There is no skb_shared_info behind the data: all of it is room. */
 	hard_start = frame->base + frame->offset - XDP_PACKET_HEADROOM;
-	xdp_init_buff(&buff, (1 << a->frame_shift) - frame->offset +
-			     XDP_PACKET_HEADROOM + TP4_XDP_TAIL, xdp->rxq);
-	xdp_prepare_buff(&buff, hard_start, XDP_PACKET_HEADROOM, frame->len,
+	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset +
+			    XDP_PACKET_HEADROOM + TP4_XDP_TAIL, xdp->rxq);
+	xdp_prepare_buff(buff, hard_start, XDP_PACKET_HEADROOM, frame->len,
 			 true);
-	act = __bpf_prog_run_xdp(xdp->prog, &buff);
-	frame->offset = buff.data - frame->base;
-	frame->len = buff.data_end - buff.data;
+	act = __bpf_prog_run_xdp(xdp->prog, buff);
+	frame->offset = buff->data - frame->base;
+	frame->len = buff->data_end - buff->data;
 	return act;
 }
 
@@ -155,11 +157,25 @@ static void tp4_xdp_redirect(struct tp4_xdp *xdp, struct xdp_buff *buff)
 	xdp->redirect++;
 }
 
-static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p)
+static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p,
+			      u32 meta)
 {
-	tp4a_populate(xdp->to_kernel);
-	if (unlikely(!tp4a_copy_packet(xdp->to_kernel, p)))
+	struct tp4_packet_array *to = xdp->to_kernel;
+	u32 pos = to->curr;
+	struct tp4_frame *first;
+
+	if (unlikely(!tp4a_copy_packet(to, p))) {
 		xdp->errors++;
+		return;
+	}
+	if (likely(!meta))
+		return;
+
+	first = &to->items[pos & to->mask];
+	first->meta_len = meta;
+	tp4f_reset(p);
+	memcpy(first->base + first->offset - meta, tp4f_get_data(p) - meta,
+	       meta);
 }
 
 /* Run the program on a packet; @rxq is of what is copied.
@@ -169,43 +185,44 @@ static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 			   struct tp4_frame_set *p)
 {
+	struct xdp_buff *buff = xdp->buff;
 	bool copied = false;
-	struct xdp_buff buff;
-	u32 act;
+	u32 act, meta;
 
 	if (likely(tp4f_num_frames(p) == 1)) {
 		act = tp4_xdp_run_on_frame(xdp, p);
 	} else if (xdp->prog->aux->xdp_has_frags) {
-		copied = tp4_xdp_copy(&buff, rxq, p);
+		copied = tp4_xdp_copy(buff, rxq, p, 0);
 		if (unlikely(!copied))
 			goto error;
-		act = __bpf_prog_run_xdp(xdp->prog, &buff);
+		act = __bpf_prog_run_xdp(xdp->prog, buff);
 	} else {
 		goto error;
 	}
+	meta = buff->data - buff->data_meta;
 
 	switch (act) {
 	case XDP_PASS:
 	case XDP_PASS_TO_KERNEL:
 		if (copied) {
-			bool fits = tp4_xdp_copy_back(&buff, p);
+			bool fits = tp4_xdp_copy_back(buff, p);
 
-			xdp_return_buff(&buff);
+			xdp_return_buff(buff);
 			if (!fits)
 				goto error;
 		}
 		if (act == XDP_PASS)
 			return true;
-		tp4_xdp_to_kernel(xdp, p);
+		tp4_xdp_to_kernel(xdp, p, meta);
 		return false;
 	case XDP_TX:
 	case XDP_REDIRECT:
-		if (!copied && !tp4_xdp_copy(&buff, rxq, p))
+		if (!copied && !tp4_xdp_copy(buff, rxq, p, meta))
 			goto error;
 		if (act == XDP_TX)
-			tp4_xdp_tx(xdp, &buff);
+			tp4_xdp_tx(xdp, buff);
 		else
-			tp4_xdp_redirect(xdp, &buff);
+			tp4_xdp_redirect(xdp, buff);
 		return false;
 	default:
 		bpf_warn_invalid_xdp_action(rxq->dev, xdp->prog, act);
@@ -215,7 +232,7 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 		fallthrough;
 	case XDP_DROP:
 		if (copied)
-			xdp_return_buff(&buff);
+			xdp_return_buff(buff);
 		xdp->drops++;
 		return false;
 	}
@@ -227,20 +244,24 @@ error:
 
 /**
  * tp4a_run_xdp() - run XDP on what has been received, and flush
- * @a:		an Rx array of a V4 ring, with frames to flush
- * @xdp:	a program, and where its verdicts lead
+ * @a:	an Rx array of a V4 ring with a program, and with frames to flush
+ *
+ * What tp4a_flush() calls.
  *
  * Context: Softirq, as NAPI.
  * Return: packets given to the program of the ring.
  */
-int tp4a_run_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
+int tp4a_run_xdp(struct tp4_packet_array *a)
 {
 	u32 keep = a->start, pos = a->start, next;
+	struct tp4_xdp *xdp = a->xdp;
 	struct xdp_rxq_info rxq = *xdp->rxq;
 	int packets = 0;
 
+	/* What is copied is copied to whole pages. */
 	rxq.mem.type = MEM_TYPE_PAGE_SHARED;
 	rxq.mem.id = 0;
+	rxq.frag_size = PAGE_SIZE;
 	for (; pos != a->curr; pos = next) {
 		struct tp4_frame_set p = {
 			.pkt_arr = a,

@@ -57,20 +57,6 @@ struct tp4_zc {
 	int			queue_pair;
 };
 
-static void tp4_zc_data_ready(void *opaque)
-{
-	struct sock *sk = opaque;
-
-	sk->sk_data_ready(sk);
-}
-
-static void tp4_zc_write_space(void *opaque)
-{
-	struct sock *sk = opaque;
-
-	sk->sk_write_space(sk);
-}
-
 static void tp4_zc_error_report(void *opaque, int error)
 {
 	struct sock *sk = opaque;
@@ -89,12 +75,8 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 {
 	struct tp4_netdev_parms parms = {
 		.command = command,
-		.rx_opaque = &zc->rx,
-		.tx_opaque = &zc->tx,
-		.data_ready = tp4_zc_data_ready,
-		.data_ready_opaque = zc->sk,
-		.write_space = tp4_zc_write_space,
-		.write_space_opaque = zc->sk,
+		.rx_opaque = zc->rx.q ? &zc->rx : NULL,
+		.tx_opaque = zc->tx.q ? &zc->tx : NULL,
 		.error_report = tp4_zc_error_report,
 		.error_report_opaque = zc->sk,
 		.queue_pair = zc->queue_pair,
@@ -107,17 +89,20 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 static void tp4_zc_drain(struct tp4_queue *q, int error)
 {
 	struct tpacket4_desc desc;
-	u32 left = q->mask + 1;
+	u32 left;
 
+	if (!q)
+		return;
+	left = q->mask + 1;
 	while (left-- && tp4q_take_one(q, q->in, &desc)) {
 		desc = (struct tpacket4_desc) {
 			.idx = desc.idx,
 			.error = error,
 		};
 		tp4q_tx_take(q, 1);
-		tp4q_return(q, &desc, 1);
+		__tp4q_return(q, &desc, 1);
 	}
-	q->in_chain = false;
+	WRITE_ONCE(q->in_chain, false);
 }
 
 static void tp4_zc_disable(struct tp4_zc *zc, int error)
@@ -134,15 +119,21 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 
 	tp4_zc_drain(zc->rx.q, error);
 	tp4_zc_drain(zc->tx.q, error);
-	tp4_status_need_wakeup(po, true);
-	zc->tx.q->zerocopy = false;
+	tp4_status_need_wakeup(sk, true, true);
+	tp4_status_need_wakeup(sk, false, false);
+	if (zc->tx.q) {
+		/* Pairs with the acquire in tp4_snd(). */
+		smp_store_release(&zc->tx.q->zerocopy, false);
+	}
 	WRITE_ONCE(po->tp4_zc_pair, 0);
 	sock_hold(sk);
-	/* Who sees this may remove the rings, and close() need not wait. */
-	rcu_assign_pointer(po->tp4_zc, NULL);
+	/* Pairs with the acquire in tp4_zc_is_on(): who sees this may remove
+	 * the rings, and close() need not wait.
+	 */
+	smp_store_release(&po->tp4_zc, (struct tp4_zc __rcu *)NULL);
 
 	sk->sk_data_ready(sk);
-	sk->sk_write_space(sk);
+	tp4_wake_sender(sk);
 	sock_put(sk);
 	synchronize_net();
 	netdev_put(zc->dev, &zc->dev_tracker);
@@ -165,6 +156,8 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 {
 	struct tp4_queue *q = po->tp4_queue[1];
 
+	if (!q)
+		return true;
 	/* Whoever holds the lock is sending, maybe for long. */
 	if (!mutex_trylock(&po->pg_vec_lock))
 		return false;
@@ -188,8 +181,8 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 
 	if (!ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
-	if (!packet_is_v4(po) || !rx || !tx || po->fanout ||
-	    rx->room < XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN)
+	if (!packet_is_v4(po) || !(rx || tx) || po->fanout ||
+	    (rx && rx->room < XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN))
 		return -EINVAL;
 	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
 	if (!dev)
@@ -202,14 +195,12 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	if (tp4_zc_is_taken(dev, n - 1))
 		return -EBUSY;
 
-	zc = kzalloc(sizeof(*zc), GFP_KERNEL);
+	zc = kzalloc(sizeof(*zc), GFP_KERNEL_ACCOUNT);
 	if (!zc)
 		return -ENOMEM;
 	zc->rx.q = rx;
-	zc->rx.po = po;
 	zc->rx.error = ECANCELED;
 	zc->tx.q = tx;
-	zc->tx.po = po;
 	zc->tx.error = ECANCELED;
 	zc->sk = sk;
 	zc->dev = dev;
@@ -228,7 +219,10 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	return 0;
 
 give_tx:
-	tx->zerocopy = false;
+	if (tx) {
+		/* Pairs with the acquire in tp4_snd(). */
+		smp_store_release(&tx->zerocopy, false);
+	}
 free:
 	kfree(zc);
 	return err;
@@ -243,7 +237,9 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 
 	if (n && zc)
 		return zc->queue_pair == n - 1 ? 0 : -EBUSY;
-	if (n && !packet_is_v4(po))
+	/* What is bound to all devices is bound to none that has a queue. */
+	if (n && (!packet_is_v4(po) ||
+		  (!po->ifindex && packet_sock_flag(po, PACKET_SOCK_TP4_BOUND))))
 		return -EINVAL;
 	if (!n && !po->tp4_zc_pair)
 		return 0;
@@ -385,29 +381,56 @@ static int tp4_zc_kick(const struct tp4_zc *zc)
 	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair);
 }
 
-/* Has all that was posted come back? A hint while the driver is at it. */
+/* Has all that was posted come back? The driver may be at it, and wakes this
+ * socket once it has returned what it takes now. Half a chain is not sent before
+ * the other half is posted.
+ */
 static bool tp4_zc_is_sent(const struct tp4_queue *q)
 {
 	unsigned long in = READ_ONCE(q->in);
+	u32 i;
 
-	return atomic_long_read(&q->out) == in && !tp4q_is_posted(q);
+	/* What is posted is taken, then returned: look in this order. */
+	smp_rmb();
+	if (tp4q_tx_ready(q, TP4_TX_DESCS))
+		return false;
+	/* Pairs with the releases of whoever returns descriptors. */
+	smp_rmb();
+	if (atomic_long_read_acquire(&q->out) != in)
+		return false;
+	/* A packet that was refused is counted before it is published, and one
+	 * that is taken is held before it is counted.
+	 */
+	for (i = 0; i <= TP4_TX_DESCS; i++) {
+		if (tp4q_is_held(q, in - i))
+			return false;
+	}
+	/* If this has moved on, all of the above was about the past. */
+	return READ_ONCE(q->in) == in;
+}
+
+static bool tp4_zc_is_done(const struct packet_sock *po)
+{
+	const struct tp4_zc *zc;
+	bool done;
+
+	/* A ring is not removed while this is not NULL, and for a grace period
+	 * after that.
+	 */
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
+	rcu_read_unlock();
+	return done;
 }
 
 /* Sleep until all that was posted has come back. */
 static int tp4_zc_wait(struct packet_sock *po)
 {
 	long left = sock_sndtimeo(&po->sk, false);
-	const struct tp4_queue *q;
 
-	/* Keeps the ring. */
-	mutex_lock(&po->pg_vec_lock);
-	q = po->tp4_queue[1];
-	if (q)
-		left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
-							!tp4_zc_is_on(po) ||
-							tp4_zc_is_sent(q),
-							left);
-	mutex_unlock(&po->pg_vec_lock);
+	left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
+						tp4_zc_is_done(po), left);
 	if (left < 0)
 		return left;
 	return left ? 0 : -ETIMEDOUT;
@@ -446,29 +469,21 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 EXPORT_SYMBOL_GPL(tp4_zc_snd);
 
 /**
- * tp4_zc_poll() - before poll() sleeps, let the driver send what is posted
+ * tp4_zc_poll() - before poll() sleeps, let the driver look at what is posted
  * @po:	the packet socket
  *
  * Context: Process context.
  */
 void tp4_zc_poll(struct packet_sock *po)
 {
-	struct sock *sk = &po->sk;
 	const struct tp4_zc *zc;
-	bool posted;
 
-	/* Keeps the ring. */
-	spin_lock_bh(&sk->sk_write_queue.lock);
-	/* Pairs with that of tp4_status_need_wakeup(). */
+	/* Pairs with that of tp4a_need_wakeup(). */
 	smp_mb();
-	posted = po->tp4_queue[1] && tp4q_is_posted(po->tp4_queue[1]);
-	spin_unlock_bh(&sk->sk_write_queue.lock);
-	if (!posted)
-		return;
-
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
-	if (zc)
+	if (zc && ((zc->tx.q && tp4q_tx_ready(zc->tx.q, TP4_TX_DESCS)) ||
+		   (READ_ONCE(zc->rx.need_wakeup) && tp4q_is_posted(zc->rx.q))))
 		tp4_zc_kick(zc);
 	rcu_read_unlock();
 }

@@ -20,7 +20,8 @@ typedef void (*tp4_set_hook_t)(struct sock *sk, bool on);
  */
 static inline bool tp4_zc_is_on(const struct packet_sock *po)
 {
-	return rcu_access_pointer(po->tp4_zc);
+	/* Pairs with the release in tp4_zc_disable(). */
+	return smp_load_acquire(&po->tp4_zc);
 }
 
 /* Is it to be in zero-copy mode, at the latest when it is bound? */

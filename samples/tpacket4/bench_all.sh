@@ -3,10 +3,9 @@
 #
 # The benchmarks of the AF_PACKET V4 paper on a veth pair: rxdrop, txpush, l2fwd
 # with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), by packet sockets
-# of V2, V3, V4 and V4 in zero-copy mode, and l2fwd by AF_XDP too, if DPDK's
-# testpmd is installed. The pair lives in a network namespace of our own, which
-# goes away with us. All take turns, so that what disturbs the machine disturbs
-# all of them.
+# of V2, V3, V4 and V4 in zero-copy mode, and by AF_XDP. The pair lives in a
+# network namespace of our own, which goes away with us. All take turns, so that
+# what disturbs the machine disturbs all of them.
 set -euo pipefail
 
 usage()
@@ -24,9 +23,8 @@ usage: ${0##*/} [options]
                   zc-busy      the same, busy polling
                   shared       the same, both ends of l2fwd share an area
                   shared-busy  both
-                  xdp          AF_XDP, native, copy mode, by testpmd
+                  xdp          AF_XDP, native, copy mode
                   xdp-busy     the same, busy polling
-                  packet       V2 by testpmd
                   (default: "$versions")
   --sizes "S"     bytes a packet (default: "$sizes")
   --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1 (default: all)
@@ -86,7 +84,7 @@ declare -A name=(
 	[2]="V2" [3]="V3" [4]="V4"
 	[zc]="V4+ZC" [zc-busy]="V4+ZC busy"
 	[shared]="V4+ZC shared" [shared-busy]="shared, busy"
-	[xdp]="AF_XDP" [xdp-busy]="AF_XDP busy" [packet]="DPDK's V2"
+	[xdp]="AF_XDP" [xdp-busy]="AF_XDP busy"
 )
 busy_us=20	# --busy-poll: the time matters to poll() only
 link=tp4A,tp4B
@@ -102,8 +100,8 @@ set_version()	# version
 	zc-busy) cmd+=(4 -z 1 -B "$busy_us") ;;
 	shared) cmd+=(4 -z 1 --shared) ;;
 	shared-busy) cmd+=(4 -z 1 --shared -B "$busy_us") ;;
-	xdp|xdp-busy|packet)
-		cmd=("$here/bench_dpdk.sh" -i "$link" --port "$1") ;;
+	xdp) cmd+=(xdp) ;;
+	xdp-busy) cmd+=(xdp -B "$busy_us") ;;
 	*) die "no version is called '$1'" ;;
 	esac
 	# One CPU cannot spin and send at the same time.
@@ -136,29 +134,14 @@ set_cmd()	# benchmark, size, version
 	esac
 }
 
-# The same for bench_dpdk.sh, which runs several benchmarks at a time: testpmd
-# takes long to start.
-set_dpdk_cmd()	# benchmarks, sizes, version
-{
-	set_version "$3"
-	cmd+=(--benchmarks "$1" --sizes "$2" --seconds "$seconds")
-}
-
 cpus=$(nproc)
-dpdk_benchmarks=
-for b in $benchmarks; do
-	case $b in
-	l2fwd-*) dpdk_benchmarks+="${dpdk_benchmarks:+ }$b" ;;
-	esac
-done
 
-# A line a run: round, benchmark, size, version. "-" is all there are.
+# A line a run: round, benchmark, size, version
 runs=$(for ((r = 1; r <= rounds; r++)); do
 	for b in $benchmarks; do
 		for s in $sizes; do
 			for v in $versions; do
 				case $b,$v in
-				*,xdp*|*,packet) continue ;;
 				l2fwd-*) ;;
 				*,shared*|*,*-busy) continue ;;
 				esac
@@ -166,31 +149,20 @@ runs=$(for ((r = 1; r <= rounds; r++)); do
 			done
 		done
 	done
-	for v in $versions; do
-		case $v,$dpdk_benchmarks in
-		*,) ;;
-		xdp*|packet,*) echo "$r - - $v" ;;
-		esac
-	done
 done)
 
 if [ "$list" ]; then
 	while read -r _ b s v; do
-		if [ "$b" = - ]; then
-			set_dpdk_cmd "$dpdk_benchmarks" "$sizes" "$v"
-			echo "${cmd[*]@Q}"
-		else
-			set_cmd "$b" "$s" "$v"
-			echo "${cmd[*]}"
-		fi
+		set_cmd "$b" "$s" "$v"
+		echo "${cmd[*]}"
 	done <<<"$runs"
 	exit 0
 fi
 
 [ -x "$tpbench" ] || die "no $tpbench: run make in samples/tpacket4"
-if ! command -v dpdk-testpmd >/dev/null; then
-	echo "no dpdk-testpmd (package dpdk-dev): nothing to compare with" >&2
-	runs=$(grep -v ' - - ' <<<"$runs")
+if [[ $versions == *xdp* ]] && ! ldd "$tpbench" | grep -q libxdp; then
+	echo "this tpbench has no AF_XDP (package libxdp-dev)" >&2
+	runs=$(grep -v ' xdp' <<<"$runs")
 fi
 
 # Once more, in a network namespace of our own, whose devices /sys shows.
@@ -266,23 +238,6 @@ kpps()
 while read -r r b s v; do
 	n=$((n + 1))
 	defer "$v"
-	if [ "$b" = - ]; then
-		set_dpdk_cmd "$dpdk_benchmarks" "$sizes" "$v"
-		# Not ours, and not what we are here for: go on without.
-		if ! out=$("${cmd[@]}" </dev/null); then
-			echo "${name[$v]}: failed: ${cmd[*]@Q}" >&2
-			continue
-		fi
-		while read -r b s x; do
-			if [ "$icount" ]; then
-				x=$((1000000000 / x))
-			else
-				x=$(kpps "$x")
-			fi
-			result "$r" "$b" "$s" "$v" "$x"
-		done <<<"$out"
-		continue
-	fi
 	set_cmd "$b" "$s" "$v"
 	out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]}"
 	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "not a result: $out"
@@ -383,13 +338,10 @@ echo
 echo "On veth, $unit; (times the speed of V3)"
 echo
 table 3 "$(measured "2 3 4 zc shared")" "$benchmarks"
-if [ "$dpdk_benchmarks" ]; then
-	echo
-	echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
-	echo
-	table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy packet")" \
-		"$dpdk_benchmarks"
-fi
+echo
+echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
+echo
+table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy")" "$benchmarks"
 echo
 for v in $versions; do
 	grep -q " $v " "$results" || continue
@@ -398,6 +350,5 @@ for v in $versions; do
 done
 cat <<EOF
 tpbench: -s BYTES, and --rxdrop, --txpush, --veth 64 (l2fwd-64) or --veth 1
-(l2fwd-1). bench_dpdk.sh: --sizes BYTES and --benchmarks l2fwd-64 or l2fwd-1;
-with --list it shows how it calls testpmd.
+(l2fwd-1).
 EOF

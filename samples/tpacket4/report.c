@@ -58,24 +58,31 @@ void report_stop(void)
 	__atomic_store_n(&due, false, __ATOMIC_RELAXED);
 }
 
+static const char *name(const struct config *cfg)
+{
+	static const char *const names[] = { "V2", "V3", "V4", "AF_XDP" };
+
+	return names[cfg->version - 2];
+}
+
 /* A tick came: print if a second has gone; return true if time is up. */
-bool report_tick(const struct config *cfg, const struct counters *n)
+bool report_tick(const struct config *cfg, __u64 done)
 {
 	double t = now(), span = t - last_time;
-	__u64 packets = n->packets - last_packets;
+	__u64 packets = done - last_packets;
 
 	__atomic_store_n(&due, false, __ATOMIC_RELAXED);
 	if (span >= 0.95) {
 		if (!cfg->quiet)
-			fprintf(stderr, "  V%d%s %12.0f packets/s %9.1f Mbit/s\n",
-				cfg->version, cfg->zerocopy ? "+ZC" : "",
+			fprintf(stderr, "  %s%s %12.0f packets/s %9.1f Mbit/s\n",
+				name(cfg), cfg->zerocopy ? "+ZC" : "",
 				packets / span,
 				packets / span * cfg->size * 8 / 1e6);
 		silent = packets ? 0 : silent + 1;
 		if (silent == SILENCE)
 			warnx("no packet for %d seconds", SILENCE);
 		last_time = t;
-		last_packets = n->packets;
+		last_packets = done;
 	}
 	return end && t >= end;
 }
@@ -102,11 +109,16 @@ void report_json(const struct config *cfg, const struct result *res)
 	};
 	const struct verify *v = &res->verify;
 	double ns = res->n.packets ? 1e9 / res->n.packets : 0;
+	double busy = res->seconds - res->idle_seconds;
 
 	printf("{");
 	text("benchmark", modes[cfg->mode]);
-	number("version", cfg->version);
+	if (cfg->version == VERSION_XDP)
+		text("version", cfg->skb_mode ? "xdp-skb" : "xdp");
+	else
+		number("version", cfg->version);
 	number("zerocopy", cfg->zerocopy);
+	number("queues", cfg->queues);
 	number("shared", cfg->shared);
 	text("interface", cfg->ifname[0]);
 	number("in_flight", cfg->in_flight);
@@ -133,6 +145,12 @@ void report_json(const struct config *cfg, const struct result *res)
 		real("generator_ns_per_packet", res->alone_seconds * 1e9);
 	if (res->drain_seconds)
 		real("drain_ns_per_packet", res->drain_seconds * ns);
+	if (cfg->poll)
+		real("busy_ns_per_packet", busy * ns);
+	if (cfg->split) {
+		real("user_ns_per_packet", res->user_seconds * ns);
+		real("kernel_ns_per_packet", (busy - res->user_seconds) * ns);
+	}
 	real("ns_per_packet", res->seconds * ns);
 	printf("\"pps\": %.0f}\n",
 	       res->seconds > 0 ? res->n.packets / res->seconds : 0);

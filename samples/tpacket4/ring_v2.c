@@ -121,7 +121,7 @@ static unsigned int v2_forward(struct port *p, unsigned int max)
 }
 
 const struct ring_ops ring_v2 = {
-	.version = TPACKET_V2,
+	.is_packet = true,
 	.open = v2_open,
 	.close = v2_close,
 	.rx_drop = v2_rx_drop,

@@ -182,7 +182,7 @@ static unsigned int v3_forward(struct port *p, unsigned int max)
 }
 
 const struct ring_ops ring_v3 = {
-	.version = TPACKET_V3,
+	.is_packet = true,
 	.open = v3_open,
 	.close = v3_close,
 	.rx_drop = v3_rx_drop,

@@ -9,7 +9,7 @@
 #include "tpbench.h"
 
 struct v4 {
-	struct tp4_sock sock;
+	struct tp4_socket sock;
 	struct tp4_area area;
 	struct tp4_pool pool;		/* frames for packets of our own */
 	__u64 *frames;			/* the pool's memory */
@@ -43,6 +43,11 @@ void v4_share_area(const struct config *cfg)
 static void v4_open(struct port *p)
 {
 	unsigned int nr = p->cfg->ring * (p->rx + p->tx), first = 0;
+	struct tp4_options opt = {
+		.rx_nr = p->rx ? p->cfg->ring : 0,
+		.tx_nr = p->tx ? p->cfg->ring : 0,
+		.fd = p->fd,
+	};
 	struct v4 *v = calloc(1, sizeof(*v));
 	__u8 packet[FRAME_SIZE];
 	unsigned int i;
@@ -55,20 +60,19 @@ static void v4_open(struct port *p)
 	if (!v->frames || !v->batch)
 		err(1, "V4");
 
-	v->sock.fd = p->fd;
 	if (p->cfg->shared) {
 		v->area = shared_area;
 		first = p->end * nr;
+		opt.mr_fd = shared_fd;
 	} else {
 		check(tp4_area_create(&v->area, nr, FRAME_SIZE),
 		      "packet memory");
+		opt.area = &v->area;
 	}
-	check(tp4_open(&v->sock, p->cfg->shared ? NULL : &v->area, 0,
-		       shared_fd, p->rx ? p->cfg->ring : 0,
-		       p->tx ? p->cfg->ring : 0),
+	check(tp4_open(&v->sock, &opt),
 	      "set-up (has this kernel CONFIG_PACKET_V4?)");
 	if (p->cfg->zerocopy) {
-		check(tp4_zerocopy(&v->sock, p->cfg->zerocopy),
+		check(tp4_zerocopy(&v->sock, p->queue + 1),
 		      "PACKET_ZEROCOPY");
 		v->offset = TP4_ZC_HEADROOM;
 	}
@@ -89,8 +93,8 @@ static void v4_close(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	/* run.c owns the socket and closes it */
-	munmap(v->sock.map, v->sock.map_len);
+	tp4_close(&v->sock);
+	p->fd = -1;
 	if (!p->cfg->shared)
 		tp4_area_destroy(&v->area);
 	free(v->batch);
@@ -112,6 +116,7 @@ static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 	unsigned int i, packets = n;
 	bool cont = v->cont;
 	__u64 bytes = 0;
+	__u8 error = 0;
 
 	for (i = 0; i < n; i++) {
 		const struct tpacket4_desc *d = tp4_ring_at(&rx, i);
@@ -119,14 +124,26 @@ static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 		if (swap && !cont)
 			swap_macs(tp4_data(&area, d));
 		bytes += d->len;
+		error |= d->error;
 		if (verify)
 			packet_check(p, tp4_data(&area, d), d->len);
 		cont = d->flags & TP4_PKT_CONT;
 		packets -= cont;
 	}
+	if (error)
+		check(tp4_ring_error(&rx, n), "receive");
 	v->cont = cont;
 	p->n.bytes += bytes;
 	return packets;
+}
+
+/* Frames were lent: tell the device, should it wait for that. */
+static void rx_lent(struct port *p, struct v4 *v)
+{
+	if (!tp4_rx_need_kick(&v->sock))
+		return;
+	p->n.kicks++;
+	check(tp4_rx_kick(&v->sock), "poll");
 }
 
 static unsigned int v4_rx_drop(struct port *p, unsigned int max)
@@ -136,7 +153,9 @@ static unsigned int v4_rx_drop(struct port *p, unsigned int max)
 
 	packets = look(p, v, n, false);
 	tp4_ring_recycle(&v->sock.rx, n);
-	if (!n && p->cfg->poll)
+	if (n)
+		rx_lent(p, v);
+	else if (p->cfg->poll)
 		tp4_ring_flush(&v->sock.rx);
 	return packets;
 }
@@ -171,8 +190,8 @@ static unsigned int tx_ready(struct v4 *v, unsigned int max)
 
 	for (i = 0; i < n; i++)
 		error |= tp4_ring_at(&v->sock.tx, i)->error;
-	for (i = 0; error && i < n; i++)
-		check(-tp4_ring_at(&v->sock.tx, i)->error, "packet refused");
+	if (error)
+		check(tp4_ring_error(&v->sock.tx, n), "packet refused");
 	return n;
 }
 
@@ -185,6 +204,8 @@ static unsigned int v4_tx_reap(struct port *p)
 	/* Rx wants its frames back first; what is left is for tx_fill(). */
 	if (p->rx)
 		refill = tp4_ring_refill(&v->sock.tx, &v->sock.rx, n);
+	if (refill)
+		rx_lent(p, v);
 	if (n > refill)
 		tp4_pool_put(&v->pool, &v->sock.tx, n - refill);
 	return n;
@@ -218,7 +239,7 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 }
 
 const struct ring_ops ring_v4 = {
-	.version = TPACKET_V4,
+	.is_packet = true,
 	.open = v4_open,
 	.close = v4_close,
 	.rx_drop = v4_rx_drop,

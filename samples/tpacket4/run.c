@@ -12,13 +12,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <net/if.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "tpbench.h"
 
-#define SNDBUF		(64 << 20)	/* never the limit */
 #define POLL_MS		100
 /*
  * The generator stays so far ahead of the receiver, in parts of a ring. It
@@ -61,218 +59,173 @@ static void pin(int cpu)
 		err(1, "CPU %d", cpu);
 }
 
-/* --- ports --------------------------------------------------------------- */
+/* --- the queues of an end ------------------------------------------------ */
 
-static void port_open(struct port *p, const struct config *cfg, int end)
+/* Sockets of one end, which one process serves in turn */
+struct end {
+	const struct config *cfg;
+	struct port *ports;
+	unsigned int nr;
+	__u64 packets;		/* done by all of them */
+	__u64 idle;		/* rounds in which none found anything to do */
+	struct tp4_backoff backoff;
+};
+
+static void end_open(struct end *e, const struct config *cfg, int which)
 {
-	const char *ifname = cfg->ifname[end];
-	static const struct ring_ops *const versions[] = {
-		&ring_v2, &ring_v3, &ring_v4
-	};
-	struct tp4_sock s;
-	int e, sndbuf = SNDBUF;
+	unsigned int i;
 
-	memset(p, 0, sizeof(*p));
-	p->cfg = cfg;
-	p->ops = versions[cfg->version - 2];
-	p->end = end;
-	/* A queue pair, and so zero-copy mode, is always both. */
-	p->rx = cfg->mode != MODE_TXPUSH || cfg->zerocopy;
-	p->tx = cfg->mode != MODE_RXDROP || cfg->zerocopy;
-	p->ifindex = if_nametoindex(ifname);
-	if (!p->ifindex)
-		err(1, "%s", ifname);
-	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (p->fd < 0)
-		err(1, "socket");
-
-	if (p->tx) {
-		e = tp4_setopt(p->fd, PACKET_QDISC_BYPASS, cfg->bypass);
-		if (e)
-			errx(1, "PACKET_QDISC_BYPASS: %s", strerror(-e));
-		if (setsockopt(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf,
-			       sizeof(sndbuf)))
-			err(1, "SO_SNDBUFFORCE");
-	}
-	/* Do not receive what we, or others here, send. */
-	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);
-	if (e)
-		errx(1, "PACKET_IGNORE_OUTGOING: %s", strerror(-e));
-	s.fd = p->fd;
-	e = cfg->busy_poll ? tp4_busy_poll_start(&s, cfg->busy_poll,
-						 cfg->batch) : 0;
-	if (e)
-		errx(1, "SO_BUSY_POLL: %s", strerror(-e));
-
-	p->ops->open(p);
-
-	e = cfg->promisc ? tp4_promisc(&s, p->ifindex) : 0;
-	if (e)
-		errx(1, "%s: promiscuous mode: %s", ifname, strerror(-e));
-	if (p->rx) {
-		e = tp4_bind(&s, p->ifindex);
-	} else {
-		/* Protocol 0: bound to send, with nothing to receive. */
-		struct sockaddr_ll ll = {
-			.sll_family = AF_PACKET,
-			.sll_ifindex = p->ifindex,
-		};
-
-		e = bind(p->fd, (struct sockaddr *)&ll, sizeof(ll)) ?
-		    -errno : 0;
-	}
-	if (e && cfg->zerocopy)
-		errx(1, "%s: zero-copy on queue pair %d: %s", ifname,
-		     cfg->zerocopy - 1, strerror(-e));
-	if (e)
-		errx(1, "%s: bind: %s", ifname, strerror(-e));
+	memset(e, 0, sizeof(*e));
+	e->cfg = cfg;
+	e->nr = cfg->queues;
+	e->ports = calloc(e->nr, sizeof(*e->ports));
+	if (!e->ports)
+		err(1, "%s", cfg->ifname[which]);
+	for (i = 0; i < e->nr; i++)
+		port_open(&e->ports[i], cfg, which, i);
 }
 
-static void port_close(struct port *p)
+static void end_close(struct end *e)
 {
-	p->ops->close(p);
-	close(p->fd);
+	unsigned int i;
+
+	for (i = 0; i < e->nr; i++)
+		port_close(&e->ports[i]);
+	free(e->ports);
 }
 
-/* Packets dropped for want of room since the last call. */
-static __u64 port_drops(struct port *p)
+/* Packets dropped for want of room since the last call */
+static __u64 end_drops(struct end *e)
 {
-	struct tpacket_stats_v4 st = { 0 };	/* the longest of all */
-	socklen_t len = sizeof(st);
+	__u64 n = 0;
+	unsigned int i;
 
-	if (getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
-		err(1, "PACKET_STATISTICS");
-	return st.tp_drops;
-}
-
-/* --- one round of each benchmark ----------------------------------------- */
-
-static void kick(struct port *p)
-{
-	if (p->ops->need_kick && !p->ops->need_kick(p))
-		return;
-	p->n.kicks++;
-	if (sendto(p->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0)
-		return;
-	/* A full device or socket: what is on the ring goes next time. */
-	if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR)
-		err(1, "sendto");
-}
-
-static unsigned int step_rxdrop(struct port *p)
-{
-	unsigned int n = p->ops->rx_drop(p, p->cfg->batch);
-
-	p->n.packets += n;
+	for (i = 0; i < e->nr; i++)
+		n += port_drops(&e->ports[i]);
 	return n;
 }
 
-static unsigned int step_txpush(struct port *p)
+static struct counters end_counters(const struct end *e)
 {
-	unsigned int n;
+	struct counters n = { .packets = e->packets, .idle = e->idle };
+	unsigned int i;
 
-	p->ops->tx_fill(p, p->cfg->batch);
-	kick(p);
-	n = p->ops->tx_reap(p);
-	p->n.packets += n;
-	p->n.bytes += (__u64)n * p->cfg->size;
-	return n;
-}
-
-static unsigned int step_l2fwd(struct port *p)
-{
-	unsigned int n = p->ops->forward(p, p->cfg->batch);
-
-	p->n.packets += n;
-	if (n || p->ops->tx_busy(p)) {
-		kick(p);
-		p->ops->tx_reap(p);
+	for (i = 0; i < e->nr; i++) {
+		n.bytes += e->ports[i].n.bytes;
+		n.kicks += e->ports[i].n.kicks;
 	}
 	return n;
 }
 
-static unsigned int step_once(struct port *p)
+static void add_verify(struct verify *to, const struct verify *v)
 {
-	switch (p->cfg->mode) {
-	case MODE_RXDROP:
-		return step_rxdrop(p);
-	case MODE_TXPUSH:
-		return step_txpush(p);
-	default:
-		return step_l2fwd(p);
-	}
+	to->checked += v->checked;
+	to->lost += v->lost;
+	to->reordered += v->reordered;
+	to->corrupt += v->corrupt;
+	to->foreign += v->foreign;
 }
 
-static unsigned int step(struct port *p)
+static struct verify end_verify(const struct end *e)
 {
-	struct tp4_sock s = { .fd = p->fd };
-	unsigned int n = step_once(p);
-	int e;
+	struct verify sum = { 0 };
+	unsigned int i;
 
-	/* In copy mode nobody but the driver has a queue to run. */
-	if (n || !p->cfg->busy_poll || !p->cfg->zerocopy)
-		return n;
-	e = tp4_busy_poll(&s);
-	if (e)
-		errx(1, "%s: %s", p->cfg->ifname[p->end], strerror(-e));
-	return step_once(p);
+	for (i = 0; i < e->nr; i++)
+		add_verify(&sum, &e->ports[i].verify);
+	return sum;
+}
+
+static unsigned int step(struct end *e)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < e->nr; i++)
+		n += port_step(&e->ports[i]);
+	e->packets += n;
+	return n;
+}
+
+/* Sleep until a socket needs attention. */
+static void end_wait(struct end *e)
+{
+	short events = e->cfg->mode == MODE_TXPUSH ? POLLOUT : POLLIN;
+	struct pollfd pfd[MAX_QUEUES];
+	socklen_t len = sizeof(int);
+	int error = 0;
+	unsigned int i;
+
+	for (i = 0; i < e->nr; i++) {
+		pfd[i].fd = e->ports[i].fd;
+		pfd[i].events = events;
+	}
+	if (poll(pfd, e->nr, POLL_MS) < 0 && errno != EINTR)
+		err(1, "poll");
+	for (i = 0; i < e->nr; i++)
+		if ((pfd[i].revents & POLLERR) &&
+		    !getsockopt(pfd[i].fd, SOL_SOCKET, SO_ERROR, &error,
+				&len) && error)
+			errx(1, "%s: %s", e->cfg->ifname[e->ports[i].end],
+			     strerror(error));
 }
 
 /* Nothing to do: the same wait for every version. */
-static void idle(struct port *p)
+static void idle(struct end *e)
 {
-	struct pollfd pfd = {
-		.fd = p->fd,
-		.events = p->cfg->mode == MODE_TXPUSH ? POLLOUT : POLLIN,
-	};
-
-	p->n.idle++;
-	if (!p->cfg->poll)
-		tp4_backoff(&p->backoff);
-	else if (poll(&pfd, 1, POLL_MS) < 0 && errno != EINTR)
-		err(1, "poll");
-}
-
-static void step_or_idle(struct port *p)
-{
-	if (step(p))
-		p->backoff.pauses = 0;
+	e->idle++;
+	if (e->cfg->poll)
+		end_wait(e);
 	else
-		idle(p);
+		tp4_backoff(&e->backoff);
 }
 
-/* Put the packets of a ping-pong on their way. */
-static void serve(struct port *p)
+static void step_or_idle(struct end *e)
 {
-	unsigned int left = p->cfg->in_flight;
+	if (step(e))
+		e->backoff.pauses = 0;
+	else
+		idle(e);
+}
 
-	while (left && !stopped()) {
-		unsigned int n = left < p->cfg->batch ? left : p->cfg->batch;
+/* Put the packets of a ping-pong on their way, by each queue so many. */
+static void serve(struct end *e)
+{
+	unsigned int i;
 
-		left -= p->ops->tx_fill(p, n);
-		kick(p);
-		p->ops->tx_reap(p);
+	for (i = 0; i < e->nr; i++) {
+		unsigned int left = e->cfg->in_flight;
+		struct port *p = &e->ports[i];
+
+		while (left && !stopped()) {
+			unsigned int n = left;
+
+			if (n > e->cfg->batch)
+				n = e->cfg->batch;
+			left -= p->ops->tx_fill(p, n);
+			port_kick(p);
+			p->ops->tx_reap(p);
+		}
 	}
 }
 
 /* --- lockstep ------------------------------------------------------------ */
 
 struct lockstep {
-	struct port *other;		/* ping-pong, or */
+	struct end *other;		/* ping-pong, or */
 	struct generator *gen;
 	unsigned int round;
 	double drain;
 };
 
-static void lockstep_round(struct port *p, struct lockstep *l)
+static void lockstep_round(struct end *e, struct lockstep *l)
 {
 	double start = 0;
 
 	if (l->other) {
-		if (!(step(p) + step(l->other)))
-			idle(p);
+		if (!(step(e) + step(l->other)))
+			idle(e);
 		else
-			p->backoff.pauses = 0;
+			e->backoff.pauses = 0;
 		return;
 	}
 	generator_send(l->gen);
@@ -280,7 +233,7 @@ static void lockstep_round(struct port *p, struct lockstep *l)
 		l->round = 0;
 		start = now();
 	}
-	while (step(p))
+	while (step(e))
 		;
 	if (start)
 		l->drain += (now() - start) * DRAIN_SAMPLE;
@@ -302,88 +255,114 @@ static double generator_alone(struct generator *g)
 
 /* --- runs ---------------------------------------------------------------- */
 
-/* Until told to stop, p has done so many packets, or time is up. */
-static void loop(struct port *p, struct lockstep *l, __u64 limit)
+/* Until told to stop, the end has done so many packets, or time is up. */
+static void loop(struct end *e, struct lockstep *l, __u64 limit)
 {
-	while (!stopped() && (!limit || p->n.packets < limit)) {
-		__u64 before = p->n.packets;
+	while (!stopped() && (!limit || e->packets < limit)) {
+		__u64 before = e->packets;
 
 		if (l)
-			lockstep_round(p, l);
+			lockstep_round(e, l);
 		else
-			step_or_idle(p);
-		if (p->n.packets != before)
-			__atomic_store_n(&shared->received, p->n.packets,
+			step_or_idle(e);
+		if (e->packets != before)
+			__atomic_store_n(&shared->received, e->packets,
 					 __ATOMIC_RELAXED);
-		if (report_due() && report_tick(p->cfg, &p->n))
+		if (report_due() && report_tick(e->cfg, e->packets))
 			break;
 	}
 }
 
-static void measure(struct port *p, struct lockstep *l, struct result *res)
+/* The same for a moment longer, while the clock looks who is running */
+static void measure_split(struct end *e, struct lockstep *l,
+			  struct result *res)
 {
-	const struct config *cfg = p->cfg;
-	struct counters base;
+	__u64 before = e->packets;
+	double share, seconds;
+
+	split_start();
+	report_start(SPLIT_SECONDS);
+	loop(e, l, 0);
+	report_stop();
+	share = split_stop(&seconds);
+	res->user_seconds = res->seconds * share;
+	/* Who sleeps is not there for all of the kernel's part. */
+	if (e->cfg->poll && e->packets != before)
+		res->user_seconds = seconds / (e->packets - before) *
+				    res->n.packets;
+}
+
+static void measure(struct end *e, struct lockstep *l, struct result *res)
+{
+	const struct config *cfg = e->cfg;
+	struct counters base, n;
 	double start;
 
 	report_start(cfg->duration);
 	if (cfg->warmup)
-		loop(p, l, cfg->warmup);
+		loop(e, l, cfg->warmup);
 
-	base = p->n;
-	if (p->rx)
-		port_drops(p);
+	base = end_counters(e);
+	end_drops(e);
 	if (l)
 		l->drain = 0;
 	report_start(cfg->duration);
+	if (cfg->poll)
+		res->idle_seconds = -idle_seconds();
 	start = now();
-	loop(p, l, cfg->count ? base.packets + cfg->count : 0);
+	loop(e, l, cfg->count ? base.packets + cfg->count : 0);
 	res->seconds = now() - start;
+	if (cfg->poll)
+		res->idle_seconds += idle_seconds();
 	report_stop();
 
-	res->n.packets = p->n.packets - base.packets;
-	res->n.bytes = p->n.bytes - base.bytes;
-	res->n.kicks = p->n.kicks - base.kicks;
-	res->n.idle = p->n.idle - base.idle;
-	res->verify = p->verify;
-	res->drops = p->rx ? port_drops(p) : 0;
+	n = end_counters(e);
+	res->n.packets = n.packets - base.packets;
+	res->n.bytes = n.bytes - base.bytes;
+	res->n.kicks = n.kicks - base.kicks;
+	res->n.idle = n.idle - base.idle;
+	res->verify = end_verify(e);
+	res->drops = end_drops(e);
 	res->drain_seconds = l ? l->drain : 0;
+
+	if (cfg->split)
+		measure_split(e, l, res);
 }
 
 static void run_lockstep(const struct config *cfg, struct result *res)
 {
 	struct lockstep l = { 0 };
-	struct port p, other;
+	struct end e, other;
 
 	pin(cfg->cpu[0]);
 	if (!cfg->in_flight) {
 		l.gen = generator_open(cfg);
 		res->alone_seconds = generator_alone(l.gen);
 	}
-	port_open(&p, cfg, 0);
+	end_open(&e, cfg, 0);
 	if (cfg->in_flight) {
-		port_open(&other, cfg, 1);
+		end_open(&other, cfg, 1);
 		l.other = &other;
-		serve(&p);
+		serve(&e);
 	}
-	measure(&p, &l, res);
+	measure(&e, &l, res);
 	if (l.other)
-		port_close(&other);
+		end_close(&other);
 	else
 		generator_close(l.gen);
-	port_close(&p);
+	end_close(&e);
 }
 
 static void child_pingpong(const struct config *cfg)
 {
-	struct port p;
+	struct end e;
 
-	port_open(&p, cfg, 1);
+	end_open(&e, cfg, 1);
 	set_flag(&shared->ready);
 	while (!stopped())
-		step_or_idle(&p);
-	shared->child_verify = p.verify;
-	port_close(&p);
+		step_or_idle(&e);
+	shared->child_verify = end_verify(&e);
+	end_close(&e);
 }
 
 static void child_generator(const struct config *cfg)
@@ -444,7 +423,7 @@ static void on_stop(int sig)
 
 void run(const struct config *cfg, struct result *res)
 {
-	struct port p;
+	struct end e;
 	pid_t child = 0;
 	int status;
 
@@ -468,25 +447,21 @@ void run(const struct config *cfg, struct result *res)
 	if (cfg->ifname[1])
 		child = start_child(cfg);
 	pin(cfg->cpu[0]);
-	port_open(&p, cfg, 0);
+	end_open(&e, cfg, 0);
 	if (child) {
 		wait_flag(&shared->ready);
 		set_flag(&shared->go);
 	}
 	if (cfg->in_flight)
-		serve(&p);
-	measure(&p, NULL, res);
+		serve(&e);
+	measure(&e, NULL, res);
 	set_flag(&shared->stop);
-	port_close(&p);
+	end_close(&e);
 	if (child) {
 		if (waitpid(child, &status, 0) < 0)
 			err(1, "wait");
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			exit(1);	/* it has said why */
-		res->verify.checked += shared->child_verify.checked;
-		res->verify.lost += shared->child_verify.lost;
-		res->verify.reordered += shared->child_verify.reordered;
-		res->verify.corrupt += shared->child_verify.corrupt;
-		res->verify.foreign += shared->child_verify.foreign;
+		add_verify(&res->verify, &shared->child_verify);
 	}
 }

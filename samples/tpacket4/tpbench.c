@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tpbench: measure AF_PACKET V2, V3 and V4 (see tpbench.h for the files) */
+/* tpbench: measure AF_PACKET V2 to V4, and AF_XDP (files: see tpbench.h) */
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "tpbench.h"
 
 static const char usage[] =
-"usage: tpbench -i IF[,PEER] -v 2|3|4 [-r|-t|-l|-e N] [options]\n"
+"usage: tpbench -i IF[,PEER] -v VERSION [-r|-t|-l|-e N] [options]\n"
 "\n"
 "Benchmarks (one of them):\n"
 "  -r, --rxdrop         receive and drop\n"
@@ -21,8 +21,11 @@ static const char usage[] =
 "  -i, --interface IF[,PEER]\n"
 "                       the interface, and the other end of its veth pair;\n"
 "                       with -r and -l a generator runs on PEER, if given\n"
-"  -v, --version N      2, 3 or 4 (default 4)\n"
-"  -z, --zerocopy N     V4: zero-copy on queue pair N - 1, at both ends of -e\n"
+"  -v, --version V      2, 3 or 4 (default), of AF_PACKET; xdp: AF_XDP in copy\n"
+"                       mode by the driver's XDP; xdp-skb: by the stack's\n"
+"  -z, --zerocopy N     4, xdp: zero-copy on queue pair N - 1, at both ends of -e\n"
+"  -Q, --queues N       4 with -z, xdp: a socket for each of N queues, from that\n"
+"                       of -z or the first one on (default 1)\n"
 "      --shared         V4: one packet buffer for both ends of -e; with -z,\n"
 "                       packets change hands and are not copied\n"
 "  -c, --cpu A[,B]      CPUs of the two processes (default: the first two)\n"
@@ -36,10 +39,11 @@ static const char usage[] =
 "      --block N        V3: bytes a block (default: what measured best)\n"
 "      --poll           sleep in poll() instead of spinning\n"
 "  -B, --busy-poll US   SO_PREFER_BUSY_POLL, and SO_BUSY_POLL for so long;\n"
-"                       with -z, the processes run the queues themselves\n"
+"                       with -z or xdp, the processes run the queues themselves\n"
 "      --qdisc          send through the qdisc (default: bypass it)\n"
 "      --promisc        promiscuous mode\n"
 "      --verify         number and check all packets\n"
+"      --split          then find out for how much of it the kernel ran\n"
 "\n"
 "How long:\n"
 "  -d, --duration S     seconds (default 10, or no limit with -n)\n"
@@ -59,6 +63,7 @@ enum {
 	OPT_QDISC,
 	OPT_PROMISC,
 	OPT_VERIFY,
+	OPT_SPLIT,
 };
 
 static const struct option options[] = {
@@ -70,6 +75,7 @@ static const struct option options[] = {
 	{ "interface", required_argument, NULL, 'i' },
 	{ "version", required_argument, NULL, 'v' },
 	{ "zerocopy", required_argument, NULL, 'z' },
+	{ "queues", required_argument, NULL, 'Q' },
 	{ "shared", no_argument, NULL, OPT_SHARED },
 	{ "cpu", required_argument, NULL, 'c' },
 	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
@@ -82,6 +88,7 @@ static const struct option options[] = {
 	{ "qdisc", no_argument, NULL, OPT_QDISC },
 	{ "promisc", no_argument, NULL, OPT_PROMISC },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "split", no_argument, NULL, OPT_SPLIT },
 	{ "duration", required_argument, NULL, 'd' },
 	{ "count", required_argument, NULL, 'n' },
 	{ "warmup", required_argument, NULL, 'w' },
@@ -146,13 +153,64 @@ static double parse_seconds(const char *s)
 	return d;
 }
 
+static void parse_version(struct config *cfg, const char *s)
+{
+	cfg->skb_mode = !strcmp(s, "xdp-skb");
+	if (cfg->skb_mode || !strcmp(s, "xdp"))
+		cfg->version = VERSION_XDP;
+	else
+		cfg->version = parse_int("version", s, 2, 4);
+}
+
+/* What does not go together, and what follows from something else */
+static void check(struct config *cfg)
+{
+	const bool xdp = cfg->version == VERSION_XDP;
+
+	if (!cfg->ifname[0])
+		errx(2, "which interface? See --help");
+	if (cfg->mode == MODE_NONE)
+		errx(2, "which benchmark: -r, -t, -l or -e? See --help");
+	if (cfg->shared && cfg->version != 4)
+		errx(2, "shared packet buffers are of V4 only");
+	if (cfg->zerocopy && cfg->version != 4 && !xdp)
+		errx(2, "zero-copy mode is of V4 and AF_XDP only");
+	if (cfg->zerocopy && cfg->skb_mode)
+		errx(2, "zero-copy mode needs the driver's XDP: -v xdp");
+	if (cfg->queues > 1 && !cfg->zerocopy && !xdp)
+		errx(2, "--queues is for zero-copy mode and AF_XDP");
+	if (cfg->queues > 1 && cfg->shared)
+		errx(2, "--shared is for one queue");
+	if (cfg->shared && !cfg->in_flight)
+		errx(2, "--shared is for -e");
+	if ((cfg->zerocopy || xdp) && cfg->size > FRAME_SIZE - TP4_ZC_HEADROOM)
+		errx(2, "zero-copy mode and AF_XDP: %d bytes a packet at most",
+		     FRAME_SIZE - TP4_ZC_HEADROOM);
+	if ((cfg->in_flight || cfg->lockstep) && cfg->mode != MODE_TXPUSH &&
+	    !cfg->ifname[1])
+		errx(2, "both ends, please: -i IF,PEER");
+	if (cfg->in_flight > cfg->ring)
+		errx(2, "more packets in flight than a ring holds");
+	/*
+	 * Nothing holds a zero-copy sender back: all that is in flight can
+	 * arrive while as many frames still wait to be taken off the Tx ring.
+	 */
+	if (cfg->zerocopy && cfg->in_flight > cfg->ring / 2)
+		errx(2, "zero-copy: half a ring in flight, at most");
+	if (cfg->mode == MODE_TXPUSH) {
+		/* Nothing but the sender runs: it is in lockstep as it is. */
+		cfg->lockstep = false;
+		cfg->ifname[1] = NULL;
+	}
+}
+
 static void parse(struct config *cfg, int argc, char **argv)
 {
 	bool duration = false, warmup = false;
 	char *second;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "rtle:i:v:z:c:s:b:R:B:d:n:w:qh",
+	while ((c = getopt_long(argc, argv, "rtle:i:v:z:Q:c:s:b:R:B:d:n:w:qh",
 				options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
@@ -173,10 +231,14 @@ static void parse(struct config *cfg, int argc, char **argv)
 			cfg->ifname[1] = split(optarg);
 			break;
 		case 'v':
-			cfg->version = parse_int("version", optarg, 2, 4);
+			parse_version(cfg, optarg);
 			break;
 		case 'z':
 			cfg->zerocopy = parse_int("zerocopy", optarg, 1, 1 << 16);
+			break;
+		case 'Q':
+			cfg->queues = parse_int("queues", optarg, 1,
+						MAX_QUEUES);
 			break;
 		case OPT_SHARED:
 			cfg->shared = true;
@@ -224,6 +286,9 @@ static void parse(struct config *cfg, int argc, char **argv)
 		case OPT_VERIFY:
 			cfg->verify = true;
 			break;
+		case OPT_SPLIT:
+			cfg->split = true;
+			break;
 		case 'd':
 			cfg->duration = parse_seconds(optarg);
 			duration = true;
@@ -249,37 +314,11 @@ static void parse(struct config *cfg, int argc, char **argv)
 	}
 	if (optind != argc)
 		errx(2, "what is '%s'? See --help", argv[optind]);
-	if (!cfg->ifname[0])
-		errx(2, "which interface? See --help");
-	if (cfg->mode == MODE_NONE)
-		errx(2, "which benchmark: -r, -t, -l or -e? See --help");
-	if ((cfg->zerocopy || cfg->shared) && cfg->version != 4)
-		errx(2, "zero-copy and shared packet buffers are of V4 only");
-	if (cfg->shared && !cfg->in_flight)
-		errx(2, "--shared is for -e");
-	if (cfg->zerocopy && cfg->size > FRAME_SIZE - TP4_ZC_HEADROOM)
-		errx(2, "zero-copy: %d bytes a packet at most",
-		     FRAME_SIZE - TP4_ZC_HEADROOM);
-	if ((cfg->in_flight || cfg->lockstep) && cfg->mode != MODE_TXPUSH &&
-	    !cfg->ifname[1])
-		errx(2, "both ends, please: -i IF,PEER");
-	if (cfg->in_flight > cfg->ring)
-		errx(2, "more packets in flight than a ring holds");
-	/*
-	 * Nothing holds a zero-copy sender back: all that is in flight can
-	 * arrive while as many frames still wait to be taken off the Tx ring.
-	 */
-	if (cfg->zerocopy && cfg->in_flight > cfg->ring / 2)
-		errx(2, "zero-copy: half a ring in flight, at most");
-	if (cfg->mode == MODE_TXPUSH) {
-		/* Nothing but the sender runs: it is in lockstep as it is. */
-		cfg->lockstep = false;
-		cfg->ifname[1] = NULL;
-	}
+	check(cfg);
 	if (cfg->count && !duration)
 		cfg->duration = 0;
 	if (!warmup)
-		cfg->warmup = 4 * cfg->ring;
+		cfg->warmup = 4 * cfg->ring * cfg->queues;
 }
 
 int main(int argc, char **argv)
@@ -290,6 +329,7 @@ int main(int argc, char **argv)
 		.size = 64,
 		.batch = 64,
 		.ring = 4096,
+		.queues = 1,
 		.duration = 10,
 		.bypass = true,
 	};

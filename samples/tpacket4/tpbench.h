@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * tpbench: AF_PACKET V2, V3 and V4 measured by the same program
+ * tpbench: AF_PACKET V2, V3 and V4, and AF_XDP, measured by the same program
  *
  * tpbench.c	options
  * run.c	what is measured: loops and processes
- * ring_v?.c	one ring version each, behind struct ring_ops
+ * port.c	one socket, and a round of each benchmark
+ * ring_*.c	one ring version each, behind struct ring_ops
  * ring_tx.h	what V2 and V3 have in common
  * packet.c	packets: making, checking, and the generator
+ * split.c	how much of the time is the kernel's
  * report.c	rates while it runs, JSON at the end
  */
 #ifndef TPBENCH_H
@@ -23,6 +25,8 @@
 
 #define FRAME_SIZE	2048		/* all versions */
 #define MAX_BATCH	1024
+#define MAX_QUEUES	64
+#define VERSION_XDP	5		/* not one of AF_PACKET's */
 #define TEST_ETHERTYPE	0x88b5		/* IEEE 802: local experiments */
 #define ETH_HEADER	14
 #define MIN_SIZE	(ETH_HEADER + 8)	/* room for the number */
@@ -40,7 +44,9 @@ struct config {
 	unsigned int ring;	/* packets of FRAME_SIZE bytes */
 	unsigned int block;	/* V3: bytes a block */
 	unsigned int busy_poll;	/* microseconds */
-	int zerocopy;		/* V4: queue pair + 1, or 0 */
+	int zerocopy;		/* V4, AF_XDP: queue pair + 1, or 0 */
+	unsigned int queues;	/* V4+ZC, AF_XDP: so many, from that one on */
+	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
 	double duration;	/* seconds; 0: no limit */
 	__u64 count;		/* packets; 0: no limit */
@@ -49,6 +55,7 @@ struct config {
 	bool bypass;
 	bool verify;
 	bool lockstep;
+	bool split;
 	bool promisc;
 	bool quiet;
 };
@@ -80,24 +87,29 @@ struct port {
 	const struct ring_ops *ops;
 	void *ring;		/* of the ring version */
 	int fd;
+	int promisc_fd;	/* the packet socket that asks for it, or -1 */
 	int ifindex;
 	int end;		/* which of ifname[] and cpu[] */
+	int queue;		/* where a socket has one for itself */
 	bool rx, tx;
 	__u64 tx_seq;	/* number of the next packet to be made */
-	struct counters n;
+	struct counters n;	/* without idle rounds, which run.c knows */
 	struct verify verify;
-	struct tp4_backoff backoff;
 };
 
 /*
- * A ring version. Numbers returned are of packets. No call blocks or enters
- * the kernel but open() and close().
+ * A ring version. Numbers returned are of packets. No call blocks, and none but
+ * open() and close() enters the kernel, unless a V4 device waits to be told of
+ * frames.
  */
 struct ring_ops {
-	int version;
-	/* p->fd is a socket without protocol; set up p->rx and p->tx */
+	/* p->fd is a packet socket, or else open() makes one and binds it */
+	bool is_packet;
+	/* set up p->rx and p->tx */
 	void (*open)(struct port *p);
 	void (*close)(struct port *p);
+	/* packets dropped since the last call; NULL: PACKET_STATISTICS */
+	__u64 (*drops)(struct port *p);
 	/* take up to max packets and give their room back at once */
 	unsigned int (*rx_drop)(struct port *p, unsigned int max);
 	/* put up to max test packets on the Tx ring */
@@ -112,7 +124,7 @@ struct ring_ops {
 	unsigned int (*forward)(struct port *p, unsigned int max);
 };
 
-extern const struct ring_ops ring_v2, ring_v3, ring_v4;
+extern const struct ring_ops ring_v2, ring_v3, ring_v4, ring_xdp;
 
 /* V4: make the area of --shared; to be called before fork() */
 void v4_share_area(const struct config *cfg);
@@ -132,11 +144,27 @@ struct result {
 	double alone_seconds;	/* lockstep: a packet of the generator's alone */
 	struct counters n;
 	struct verify verify;
-	__u64 drops;		/* PACKET_STATISTICS of the measured port */
+	__u64 drops;		/* of the measured end, by its statistics */
+	double idle_seconds;	/* --poll: nothing ran; less than 0: unknown */
+	double user_seconds;	/* --split: of all, the program's part */
 };
 
 /* run.c */
 void run(const struct config *cfg, struct result *res);
+
+/* port.c */
+void port_open(struct port *p, const struct config *cfg, int end,
+	       unsigned int nr);
+void port_close(struct port *p);
+__u64 port_drops(struct port *p);
+void port_kick(struct port *p);
+unsigned int port_step(struct port *p);
+
+/* split.c */
+#define SPLIT_SECONDS	0.2
+void split_start(void);
+double split_stop(double *seconds);
+double idle_seconds(void);
 
 /* packet.c */
 struct generator;
@@ -174,7 +202,7 @@ static inline void copy_swapped(__u8 *to, const __u8 *from,
 /* report.c */
 bool report_due(void);	/* call report_tick() */
 void report_start(double duration);
-bool report_tick(const struct config *cfg, const struct counters *n);
+bool report_tick(const struct config *cfg, __u64 packets);
 void report_stop(void);
 void report_json(const struct config *cfg, const struct result *res);
 double now(void);

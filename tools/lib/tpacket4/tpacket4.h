@@ -2,17 +2,24 @@
 /*
  * AF_PACKET V4 rings and packet buffers for user space.
  *
- * Header only, C11 and C++. The shape of a program is
+ * Header only, C11 and C++11, without extensions of the language. A program has
+ * this shape:
  *
  *	tp4_area_create()	memory for packets, cut into frames
  *	tp4_open()		a socket with an Rx and a Tx ring
  *	tp4_ring_post()		lend empty frames to the kernel
  *	tp4_bind()		packets flow
- *	tp4_ring_peek(), tp4_ring_at()		look at what came back
- *	tp4_ring_recycle() or tp4_ring_forward()	lend it again, or send it
- *	tp4_need_kick(), tp4_kick()	have the kernel send what the Tx ring holds
+ *	tp4_ring_peek()		how many slots came back?
+ *	tp4_ring_at()		look at one of them
+ *	tp4_ring_recycle()	lend it again, or
+ *	tp4_ring_forward()	send it
+ *	tp4_kick()		have the kernel send, if tp4_need_kick()
+ *	tp4_wait()		sleep until there is something to do
  *
  * and the same in zero-copy mode, which tp4_zerocopy() turns on.
+ *
+ * All names begin with tp4_ or TP4_; <linux/if_packet.h> has some of the same
+ * beginning, all of them TP4_DESC_*, TP4_PKT_*, TP4_RING_* or TP4_META*.
  *
  * A slot of a ring belongs to the kernel while TP4_DESC_KERNEL is set in it
  * and to the program otherwise. Both rings work alike: the program hands
@@ -23,10 +30,14 @@
  *
  * Nothing here locks: one thread at a time may use a ring. Rx and Tx of one
  * socket may be used by two threads. Nothing that moves packets allocates or,
- * but for tp4_kick() and tp4_wait(), enters the kernel.
+ * but for the kicks, tp4_wait() and tp4_busy_poll(), enters the kernel.
  */
 #ifndef __TPACKET4_H
 #define __TPACKET4_H
+
+/* The minor version counts additions, the major one what breaks programs. */
+#define TP4_VERSION_MAJOR	1
+#define TP4_VERSION_MINOR	0
 
 #include <errno.h>
 #include <poll.h>
@@ -37,21 +48,43 @@
 #include <arpa/inet.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/types.h>
+
+#ifndef PACKET_ZEROCOPY
+#error "<linux/if_packet.h> is of a kernel without TPACKET_V4: make headers"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#ifndef SOL_PACKET
-#define SOL_PACKET		263
+/*
+ * What the C library hides where the compiler is told -std=c11, or does not
+ * have yet. On these two machines the numbers are others.
+ */
+#if !defined(__sparc__) && !defined(__hppa__)
+#ifndef SO_BUSY_POLL
+#define SO_BUSY_POLL		46
 #endif
 #ifndef SO_PREFER_BUSY_POLL
 #define SO_PREFER_BUSY_POLL	69
 #define SO_BUSY_POLL_BUDGET	70
+#endif
+#endif
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus)
+long syscall(long number, ...);
+#if defined(__GLIBC__) && !defined(__USE_POSIX199309)
+int ftruncate(int fd, __off_t length);
+#endif
+#endif
+
+#ifndef SOL_PACKET
+#define SOL_PACKET		263
 #endif
 
 /*
@@ -66,6 +99,10 @@ extern "C" {
 #define TP4_LINE		4u
 #endif
 
+/* MFD_CLOEXEC and MFD_HUGETLB, which not every C library has */
+#define TP4_MFD_CLOEXEC		1u
+#define TP4_MFD_HUGETLB		4u
+
 /* The most pauses between two looks at a ring that stays empty. */
 #ifndef TP4_BACKOFF_MAX
 #define TP4_BACKOFF_MAX		32
@@ -73,8 +110,8 @@ extern "C" {
 
 /**
  * struct tp4_area - memory for packets
- * @addr: where it is mapped
- * @len: bytes
+ * @addr: where it is mapped; NULL: there is none
+ * @len: bytes, whole pages
  * @frame_size: bytes a frame, a power of two, 2048 to the page size
  * @nr_frames: frames in it; they are named by number, from 0
  * @memfd: the file behind it, to be passed to another process
@@ -104,21 +141,52 @@ struct tp4_ring {
 };
 
 /**
- * struct tp4_sock - a V4 socket and its rings
+ * struct tp4_socket - a V4 socket and its rings
  * @fd: the packet socket; every socket option and poll() work on it
  * @rx: receive ring
  * @tx: transmit ring
  * @status: what the kernel says of the socket, see tp4_need_kick()
- * @map: where both rings and @status are mapped
+ * @map: where both rings and @status are mapped; NULL: it is not open
  * @map_len: bytes at @map
+ *
+ * All zeroes are a socket that is not open, and so is what tp4_close() or a
+ * tp4_open() that failed leaves.
  */
-struct tp4_sock {
+struct tp4_socket {
 	int fd;
 	struct tp4_ring rx;
 	struct tp4_ring tx;
 	const struct tpacket4_status *status;
 	void *map;
 	size_t map_len;
+};
+
+/**
+ * struct tp4_options - what tp4_open() is to make
+ * @rx_nr: descriptors of the Rx ring, a power of two that fills whole pages
+ *         (256 at least on 4K pages); 0: no Rx ring
+ * @tx_nr: the same for the Tx ring
+ * @area: where the packets are; it is registered with the socket
+ * @headroom: bytes to leave free before the data of each received packet,
+ *            rounded up to a multiple of 64
+ * @mr_fd: instead of @area: a packet socket that an area is registered with,
+ *         the fd of another struct tp4_socket for example; 0: none
+ * @fd: a packet socket of protocol 0 that the caller has made, because someone
+ *      else has the privilege, or for options that must precede the rings;
+ *      0: make one
+ *
+ * What is left zero has the default that is said here, so name what you set:
+ * designated initializers in C, or an object that is all zeroes, to which you
+ * assign. File descriptor 0 cannot be given. There must be a ring, and either
+ * @area or @mr_fd.
+ */
+struct tp4_options {
+	unsigned int rx_nr;
+	unsigned int tx_nr;
+	const struct tp4_area *area;
+	__u32 headroom;
+	int mr_fd;
+	int fd;
 };
 
 /**
@@ -358,6 +426,27 @@ static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 }
 
 /**
+ * tp4_ring_error - did a slot come back with an error?
+ * @r: ring
+ * @n: look at so many; at most what tp4_ring_peek() returned
+ *
+ * On Rx no packet is in such a slot. It is %EINVAL if the frame that was lent
+ * there does not exist, and %ECANCELED or %ENETDOWN at the end of zero-copy
+ * mode. On Tx the packet was not sent; the frame is free as any other.
+ *
+ * Return: 0, or -errno of the first slot with an error.
+ */
+static inline int tp4_ring_error(const struct tp4_ring *r, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (tp4_ring_at(r, i)->error)
+			return -tp4_ring_at(r, i)->error;
+	return 0;
+}
+
+/**
  * tp4_ring_take - take slots back for good
  * @r: ring
  * @n: how many; at most what tp4_ring_peek() returned
@@ -467,7 +556,9 @@ static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
  * @n: how many; at most what tp4_ring_peek() on @rx returned
  *
  * The slots of @rx are taken. tp4_ring_refill() lends their frames again
- * once they are sent. No descriptor may have an error.
+ * once they are sent. No descriptor may have an error, see tp4_ring_error().
+ * What does not fit on @tx stays on @rx and is seen there again: who changes
+ * packets on the way looks at tp4_ring_free() of @tx first.
  *
  * Return: how many were handed over: fewer than @n if @tx is full.
  */
@@ -526,7 +617,7 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
  */
 static inline void tp4_cpu_relax(void)
 {
-#if defined(__has_builtin) && __has_builtin(__builtin_ia32_pause)
+#ifdef __SSE2__
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ __volatile__("yield" ::: "memory");
@@ -565,33 +656,83 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * @timeout: milliseconds; -1 for no limit
  *
  * POLLIN is there while the slot that the kernel returned last on Rx has not
- * been posted again, so recycle what was received first.
+ * been posted again, so recycle what was received first. In zero-copy mode this
+ * is a kick for both rings, too.
  *
- * Return: the events that are there; 0 on time-out or a signal; -errno.
+ * An error of the socket's is returned once: after %ENETDOWN the next call
+ * sleeps, until the device is up again and receives.
+ *
+ * Return: the events that are there; 0 on time-out or a signal; or -errno,
+ * %ENETDOWN if the device went down or is gone.
  */
-static inline int tp4_wait(struct tp4_sock *s, short events, int timeout)
+static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 {
 	struct pollfd pfd = { s->fd, events, 0 };
-	int n;
+	socklen_t len = sizeof(int);
+	int err = 0;
 
 	tp4_ring_flush(&s->rx);
-	n = poll(&pfd, 1, timeout);
-	if (n < 0)
+	if (poll(&pfd, 1, timeout) < 0)
 		return errno == EINTR ? 0 : -errno;
-	return pfd.revents;
+	if (pfd.revents & POLLNVAL)
+		return -EBADF;
+	if ((pfd.revents & POLLERR) &&
+	    getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return err ? -err : pfd.revents;
 }
 
 /* --- packet memory ------------------------------------------------------- */
 
+/* Map a->memfd, all of it. */
 static inline int __tp4_area_map(struct tp4_area *a)
 {
-	void *addr = mmap(NULL, a->len, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_POPULATE, a->memfd, 0);
+	struct stat st;
+	void *addr;
 
+	if (fstat(a->memfd, &st))
+		return -errno;
+	a->len = st.st_size;
+	if (a->len < (__u64)a->nr_frames * a->frame_size)
+		return -EINVAL;
+	addr = mmap(NULL, a->len, PROT_READ | PROT_WRITE, MAP_SHARED, a->memfd,
+		    0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	a->addr = (__u8 *)addr;
 	return 0;
+}
+
+/* As tp4_area_create(); flags are memfd_create()'s. */
+static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
+				    __u32 frame_size, unsigned int flags)
+{
+	__u64 len = (__u64)nr_frames * frame_size;
+	struct stat st;
+	int err = 0;
+
+	memset(a, 0, sizeof(*a));
+	a->frame_size = frame_size;
+	a->nr_frames = nr_frames;
+	a->memfd = syscall(SYS_memfd_create, "tpacket4", flags);
+	if (a->memfd < 0)
+		return -errno;
+	/* The block of such a file is a page, of the size that it has. */
+	if (fstat(a->memfd, &st))
+		err = -errno;
+	else
+		len += -len & (st.st_blksize - 1);
+	if (!err && len > SIZE_MAX / 2)
+		err = -ENOMEM;
+	if (!err && ftruncate(a->memfd, len))
+		err = -errno;
+	if (!err)
+		err = __tp4_area_map(a);
+	if (err) {
+		close(a->memfd);
+		a->memfd = -1;
+	}
+	return err;
 }
 
 /**
@@ -608,22 +749,31 @@ static inline int __tp4_area_map(struct tp4_area *a)
 static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 				  __u32 frame_size)
 {
-	size_t page = sysconf(_SC_PAGESIZE);
-	int err;
+	return __tp4_area_create(a, nr_frames, frame_size, TP4_MFD_CLOEXEC);
+}
 
-	a->frame_size = frame_size;
-	a->nr_frames = nr_frames;
-	a->len = ((size_t)nr_frames * frame_size + page - 1) & ~(page - 1);
-	a->memfd = syscall(SYS_memfd_create, "tpacket4", 1U /* CLOEXEC */);
-	if (a->memfd < 0)
-		return -errno;
-	if (ftruncate(a->memfd, a->len))
-		err = -errno;
-	else
-		err = __tp4_area_map(a);
-	if (err)
-		close(a->memfd);
-	return err;
+/**
+ * tp4_area_create_huge - get memory for packets, of huge pages if possible
+ * @a: area
+ * @nr_frames: frames
+ * @frame_size: bytes a frame, a power of two, 2048 to the size of an ordinary
+ *              page
+ *
+ * The CPU reaches more packets without a TLB miss in huge pages. They have the
+ * default size, and the administrator must have set enough of them aside
+ * (/proc/sys/vm/nr_hugepages). If there are too few, the pages are ordinary
+ * ones, as from tp4_area_create(); the area is made of whole pages, so @a->len
+ * tells.
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
+				       __u32 frame_size)
+{
+	if (!__tp4_area_create(a, nr_frames, frame_size,
+			       TP4_MFD_CLOEXEC | TP4_MFD_HUGETLB))
+		return 0;
+	return tp4_area_create(a, nr_frames, frame_size);
 }
 
 /**
@@ -631,27 +781,28 @@ static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * @a: area; memfd, frame_size and nr_frames are filled in by the caller, who
  *     got them from the other process (the fd by SCM_RIGHTS or fork())
  *
- * Return: 0, or -errno.
+ * Return: 0, or -errno; EINVAL if the file is too short for the frames.
  */
 static inline int tp4_area_attach(struct tp4_area *a)
 {
-	size_t page = sysconf(_SC_PAGESIZE);
-
-	a->len = ((size_t)a->nr_frames * a->frame_size + page - 1) &
-		 ~(page - 1);
+	a->addr = NULL;
 	return __tp4_area_map(a);
 }
 
 /**
  * tp4_area_destroy - unmap an area and close its file
- * @a: area
+ * @a: area; nothing happens if it was not made, or is destroyed already
  *
  * The kernel holds on to the memory until the last ring that uses it is gone.
  */
 static inline void tp4_area_destroy(struct tp4_area *a)
 {
+	if (!a->addr)
+		return;
 	munmap(a->addr, a->len);
 	close(a->memfd);
+	a->addr = NULL;
+	a->memfd = -1;
 }
 
 /**
@@ -722,91 +873,110 @@ static inline int tp4_setopt(int fd, int opt, int val)
 
 /**
  * tp4_close - close a socket and unmap its rings
- * @s: socket
+ * @s: socket; nothing happens if it is not open
  *
  * Frames the kernel held are the program's again when this returns; packets
  * that are still on their way out may be read by the device until they left.
  */
-static inline void tp4_close(struct tp4_sock *s)
+static inline void tp4_close(struct tp4_socket *s)
 {
-	if (s->map)
-		munmap(s->map, s->map_len);
+	if (!s->map)
+		return;
+	munmap(s->map, s->map_len);
 	close(s->fd);
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
 }
 
-/**
- * tp4_open - make a socket with rings
- * @s: socket; fd must be -1, or a packet socket of protocol 0 that the caller
- *     made; it is the caller's to close only if this fails
- * @area: register this area with the socket; NULL if @mr_fd names one
- * @headroom: see tp4_area_register(); not used without @area
- * @mr_fd: socket an area is registered with; not used with @area
- * @rx_nr: descriptors of the Rx ring, a power of two that fills whole pages
- *         (256 at least on 4K pages); 0 for no Rx ring
- * @tx_nr: the same for the Tx ring
- *
- * The socket receives nothing before tp4_bind(). Set other options, filters
- * and fanout on s->fd, and post frames, in between.
- *
- * Return: 0, or -errno.
- */
-static inline int tp4_open(struct tp4_sock *s, const struct tp4_area *area,
-			   __u32 headroom, int mr_fd, unsigned int rx_nr,
-			   unsigned int tx_nr)
+/* Ring opt (PACKET_RX_RING or PACKET_TX_RING) of nr descriptors; 0: none. */
+static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
 {
-	struct tpacket_req4 rx = { mr_fd, rx_nr }, tx = { mr_fd, tx_nr };
-	size_t rings = ((size_t)rx_nr + tx_nr) * sizeof(struct tpacket4_desc);
-	int fd = s->fd, err;
-	struct tpacket4_desc *desc;
+	struct tpacket_req4 req;
 
-	memset(s, 0, sizeof(*s));
-	s->fd = fd;
-	if (fd < 0) {
-		s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-		if (s->fd < 0)
-			return -errno;
-	}
-	err = tp4_setopt(s->fd, PACKET_VERSION, TPACKET_V4);
-	if (!err && area) {
-		err = tp4_area_register(area, s->fd, headroom);
-		rx.mr_fd = s->fd;
-		tx.mr_fd = s->fd;
-	}
-	if (!err && rx_nr && setsockopt(s->fd, SOL_PACKET, PACKET_RX_RING,
-					&rx, sizeof(rx)))
-		err = -errno;
-	if (!err && tx_nr && setsockopt(s->fd, SOL_PACKET, PACKET_TX_RING,
-					&tx, sizeof(tx)))
-		err = -errno;
-	if (err)
-		goto out_close;
-
-	/* one page more than the rings: the status */
-	s->map_len = rings + sysconf(_SC_PAGESIZE);
-	s->map = mmap(NULL, s->map_len, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_POPULATE, s->fd, 0);
-	if (s->map == MAP_FAILED) {
-		err = -errno;
-		goto out_close;
-	}
-	s->status = (const struct tpacket4_status *)((__u8 *)s->map + rings);
-	desc = (struct tpacket4_desc *)s->map;
-	if (rx_nr)
-		tp4_ring_init(&s->rx, desc, rx_nr);
-	if (tx_nr)
-		tp4_ring_init(&s->tx, desc + rx_nr, tx_nr);
+	if (!nr)
+		return 0;
+	memset(&req, 0, sizeof(req));
+	req.mr_fd = mr_fd;
+	req.desc_nr = nr;
+	if (setsockopt(fd, SOL_PACKET, opt, &req, sizeof(req)))
+		return -errno;
 	return 0;
+}
 
-out_close:
-	s->map = NULL;
-	if (fd < 0)
-		close(s->fd);
+/* All that makes a packet socket one of V4 with rings. */
+static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
+{
+	int err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
+	int mr_fd = opt->area ? fd : opt->mr_fd;
+
+	if (!err && opt->area)
+		err = tp4_area_register(opt->area, fd, opt->headroom);
+	if (!err)
+		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr);
+	if (!err)
+		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr);
 	return err;
 }
 
 /**
+ * tp4_open - make a socket with rings
+ * @s: socket; what is in it is overwritten
+ * @opt: what to make
+ *
+ * The socket receives nothing before tp4_bind(). Set other options, filters
+ * and fanout on s->fd, and post frames, in between.
+ *
+ * Return: 0, or -errno: %EINVAL if @opt is incomplete or contradicts itself, or
+ * if the kernel has no V4; else what socket(), PACKET_MEMREG, PACKET_RX_RING
+ * and mmap() return. After an error @s is not open and its fd is -1; @opt->fd
+ * is still the caller's to close.
+ */
+static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
+{
+	size_t rings = ((size_t)opt->rx_nr + opt->tx_nr) *
+		       sizeof(struct tpacket4_desc);
+	/* one page more than the rings: the status */
+	size_t len = rings + sysconf(_SC_PAGESIZE);
+	void *map = MAP_FAILED;
+	int err, fd = opt->fd;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	if (!rings || !opt->area == !opt->mr_fd ||
+	    (opt->headroom && !opt->area))
+		return -EINVAL;
+	if (!fd)
+		fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return opt->fd ? -EBADF : -errno;
+	err = __tp4_set_up(fd, opt);
+	if (!err) {
+		map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			   0);
+		if (map == MAP_FAILED)
+			err = -errno;
+	}
+	if (err) {
+		if (!opt->fd)
+			close(fd);
+		return err;
+	}
+
+	s->fd = fd;
+	s->map = map;
+	s->map_len = len;
+	s->status = (const struct tpacket4_status *)((__u8 *)map + rings);
+	if (opt->rx_nr)
+		tp4_ring_init(&s->rx, (struct tpacket4_desc *)map, opt->rx_nr);
+	if (opt->tx_nr)
+		tp4_ring_init(&s->tx, (struct tpacket4_desc *)map + opt->rx_nr,
+			      opt->tx_nr);
+	return 0;
+}
+
+/**
  * tp4_zerocopy - turn zero-copy mode on or off
- * @s: socket with both rings; before or after tp4_bind()
+ * @s: socket; before or after tp4_bind()
  * @queue: 0 for off, n for queue pair n - 1
  *
  * On: packets of the queue pair go to this socket's Rx ring alone, uncopied,
@@ -821,7 +991,7 @@ out_close:
  * Return: 0, or -errno: EOPNOTSUPP if the driver cannot, EBUSY if the queue
  * pair is taken, EPERM, ENXIO if there is no such queue pair.
  */
-static inline int tp4_zerocopy(const struct tp4_sock *s, int queue)
+static inline int tp4_zerocopy(const struct tp4_socket *s, int queue)
 {
 	return tp4_setopt(s->fd, PACKET_ZEROCOPY, queue);
 }
@@ -833,7 +1003,7 @@ static inline int tp4_zerocopy(const struct tp4_sock *s, int queue)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_promisc(const struct tp4_sock *s, int ifindex)
+static inline int tp4_promisc(const struct tp4_socket *s, int ifindex)
 {
 	struct packet_mreq mreq;
 
@@ -853,7 +1023,7 @@ static inline int tp4_promisc(const struct tp4_sock *s, int ifindex)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_bind(const struct tp4_sock *s, int ifindex)
+static inline int tp4_bind(const struct tp4_socket *s, int ifindex)
 {
 	struct sockaddr_ll ll;
 
@@ -874,11 +1044,23 @@ static inline int tp4_bind(const struct tp4_sock *s, int ifindex)
  * Return: bytes sent, or -errno. After ENOBUFS or EAGAIN (device full) the
  * packets are still the kernel's; kick again later.
  */
-static inline int tp4_kick(const struct tp4_sock *s, int flags)
+static inline int tp4_kick(const struct tp4_socket *s, int flags)
 {
 	ssize_t n = sendto(s->fd, NULL, 0, flags, NULL, 0);
 
 	return n < 0 ? -errno : (int)n;
+}
+
+/*
+ * The kernel says that it needs a kick, and then looks at the ring once more.
+ * We have written to the ring, and now look at what it says. With a full
+ * barrier between the two, here and there, at least one of us sees what the
+ * other wrote.
+ */
+static inline int __tp4_need_wakeup(const __u32 *need)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !!__atomic_load_n(need, __ATOMIC_RELAXED);
 }
 
 /**
@@ -892,16 +1074,60 @@ static inline int tp4_kick(const struct tp4_sock *s, int flags)
  *
  * Return: true if packets of the Tx ring may be left there without a kick.
  */
-static inline int tp4_need_kick(const struct tp4_sock *s)
+static inline int tp4_need_kick(const struct tp4_socket *s)
 {
-	/*
-	 * The kernel says that it needs a kick, and then looks at the ring
-	 * once more. We have written to the ring, and now look at what it
-	 * says. With a full barrier between the two, here and there, at least
-	 * one of us sees what the other wrote.
-	 */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return !!__atomic_load_n(&s->status->tx_need_wakeup, __ATOMIC_RELAXED);
+	return __tp4_need_wakeup(&s->status->tx_need_wakeup);
+}
+
+/**
+ * tp4_rx_need_kick - does the kernel have to be told of frames lent to it?
+ * @s: socket
+ *
+ * In zero-copy mode, a device that has run out of frames is not looked after
+ * until the program says that it has lent some. In copy mode this is never
+ * true. Ask each time that frames were lent, unless tp4_wait() or
+ * tp4_busy_poll() comes next anyway.
+ *
+ * Return: true if the device may go on without frames for want of a
+ * tp4_rx_kick().
+ */
+static inline int tp4_rx_need_kick(const struct tp4_socket *s)
+{
+	return __tp4_need_wakeup(&s->status->rx_need_wakeup);
+}
+
+/**
+ * tp4_rx_kick - have the device fetch the frames that were lent to it
+ * @s: socket
+ *
+ * It is tp4_wait() without a wait, so a socket that has no Tx ring can do it.
+ *
+ * Return: 0, or -errno as tp4_wait().
+ */
+static inline int tp4_rx_kick(struct tp4_socket *s)
+{
+	int n = tp4_wait(s, POLLIN, 0);
+
+	return n < 0 ? n : 0;
+}
+
+/**
+ * tp4_stats - what happened since the last call
+ * @s: socket
+ * @st: is filled in; each member is documented where it is defined. Of a
+ *      socket of V1 to V3 only the first two count
+ *
+ * Return: 0, or -errno.
+ */
+static inline int tp4_stats(const struct tp4_socket *s,
+			    struct tpacket_stats_v4 *st)
+{
+	socklen_t len = sizeof(*st);
+
+	memset(st, 0, sizeof(*st));
+	if (getsockopt(s->fd, SOL_PACKET, PACKET_STATISTICS, st, &len))
+		return -errno;
+	return 0;
 }
 
 /* --- busy polling -------------------------------------------------------- */
@@ -919,7 +1145,7 @@ static inline int tp4_need_kick(const struct tp4_sock *s)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_busy_poll_start(const struct tp4_sock *s, int usecs,
+static inline int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
 				      int budget)
 {
 	const int on = 1;
@@ -942,7 +1168,7 @@ static inline int tp4_busy_poll_start(const struct tp4_sock *s, int usecs,
  *
  * Return: 0, or -errno of the socket, such as -ENETDOWN.
  */
-static inline int tp4_busy_poll(const struct tp4_sock *s)
+static inline int tp4_busy_poll(const struct tp4_socket *s)
 {
 	if (recv(s->fd, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN &&
 	    errno != EINTR)

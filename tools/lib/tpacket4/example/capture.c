@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* capture IF >FILE.pcap: all that passes an interface, until Ctrl-C */
+/*
+ * capture [-p] IF >FILE.pcap: all that passes an interface, until Ctrl-C.
+ *
+ * The interface is promiscuous meanwhile, unless told -p.
+ */
 #include <err.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <linux/if_arp.h>
 #include <tpacket4.h>
 
 enum { FRAMES = 1024, SIZE = 2048 };
+
+/* The file has the byte order of who wrote it; the magic tells which. */
+static const struct {
+	__u32 magic;
+	__u16 major, minor;
+	__u32 zone, accuracy, snaplen, linktype;
+} file_header = { 0xa1b23c4d, 2, 4, 0, 0, FRAMES * SIZE, 1 };
+
 static int stop;
 
 static void on_signal(int sig)
@@ -15,45 +29,104 @@ static void on_signal(int sig)
 	__atomic_store_n(&stop, sig, __ATOMIC_RELAXED);
 }
 
+static void check(int e, const char *what)
+{
+	if (e < 0)
+		errx(1, "%s: %s", what, strerror(-e));
+}
+
+static void put(const void *data, size_t len)
+{
+	if (len && fwrite(data, len, 1, stdout) != 1)
+		err(1, "write");
+}
+
+/* A frame of a packet, which is written when its last one is there. */
+static void add(const __u8 *data, unsigned int len, int last)
+{
+	static __u8 packet[FRAMES * SIZE];
+	static __u32 total;
+	struct timespec t;
+
+	memcpy(packet + total, data, len);
+	total += len;
+	if (!last)
+		return;
+	clock_gettime(CLOCK_REALTIME, &t);
+	put((__u32[]){ t.tv_sec, t.tv_nsec, total, total }, 16);
+	put(packet, total);
+	total = 0;
+}
+
+static void capture(struct tp4_socket *s, const struct tp4_area *area)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		unsigned int i, n = tp4_ring_peek(&s->rx, 64);
+
+		check(tp4_ring_error(&s->rx, n), "receive");
+		for (i = 0; i < n; i++) {
+			const struct tpacket4_desc *d = tp4_ring_at(&s->rx, i);
+
+			add(tp4_data(area, d), d->len,
+			    !(d->flags & TP4_PKT_CONT));
+		}
+		tp4_ring_recycle(&s->rx, n);
+		if (n)
+			continue;
+		if (fflush(stdout))
+			err(1, "write");
+		/* A signal may come just before it: look at stop again. */
+		check(tp4_wait(s, POLLIN, 200), "receive");
+	}
+}
+
 int main(int argc, char **argv)
 {
-	const __u32 file[] = { 0xa1b23c4d, 2 | 4 << 16, 0, 0, 262144, 1 };
-	struct sigaction sa = { .sa_handler = on_signal };
-	static __u8 packet[FRAMES * SIZE];
+	int tame = argc == 3 && !strcmp(argv[1], "-p"), ifindex;
+	struct sigaction sa = {
+		.sa_handler = on_signal,
+		.sa_flags = SA_RESTART,	/* but poll() ends by a signal */
+	};
 	static __u64 frames[FRAMES];
-	struct tp4_sock s = { .fd = -1 };
-	struct tp4_area area = { 0 };
+	struct tpacket_stats_v4 st;
+	struct sockaddr_ll ll;
+	struct tp4_socket s;
+	struct tp4_area area;
 	struct tp4_pool pool;
-	unsigned int i, n;
-	__u32 len = 0;
-	int e;
 
+	if (argc != 2 + tame || isatty(STDOUT_FILENO))
+		errx(2, "usage: capture [-p] IF >FILE.pcap");
+	ifindex = if_nametoindex(argv[1 + tame]);
+	if (!ifindex)
+		err(1, "%s", argv[1 + tame]);
 	sigaction(SIGINT, &sa, NULL);
-	tp4_pool_init(&pool, frames, 0, FRAMES);
-	e = tp4_area_create(&area, FRAMES, SIZE);
-	e = e ? e : tp4_open(&s, &area, 0, -1, FRAMES, 0);
-	if (!e && tp4_ring_post(&s.rx, frames, FRAMES))
-		e = tp4_bind(&s, argc == 2 ? if_nametoindex(argv[1]) : 0);
-	if (e)
-		errx(1, "usage: capture IF >FILE.pcap: %s", strerror(-e));
-	fwrite(file, sizeof(file), 1, stdout);
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		for (i = 0, n = tp4_ring_peek(&s.rx, 64); i < n; i++) {
-			struct tpacket4_desc *d = tp4_ring_at(&s.rx, i);
-			struct timespec t;
+	sigaction(SIGTERM, &sa, NULL);
 
-			memcpy(packet + len, tp4_data(&area, d), d->len);
-			len += d->len;
-			if (d->flags & TP4_PKT_CONT)
-				continue;	/* it goes on in the next */
-			clock_gettime(CLOCK_REALTIME, &t);
-			fwrite((__u32[]){ t.tv_sec, t.tv_nsec, len, len },
-			       16, 1, stdout);
-			fwrite(packet, len, 1, stdout);
-			len = 0;
-		}
-		tp4_ring_recycle(&s.rx, n);
-		if (!n && !fflush(stdout))
-			tp4_wait(&s, POLLIN, -1);
-	}
+	check(tp4_area_create(&area, FRAMES, SIZE), "packet memory");
+	check(tp4_open(&s, &(struct tp4_options){
+		.area = &area,
+		.rx_nr = FRAMES,
+	}), "socket");
+	tp4_pool_init(&pool, frames, 0, FRAMES);
+	tp4_ring_post(&s.rx, frames, FRAMES);
+	if (!tame)
+		check(tp4_promisc(&s, ifindex), "promiscuous mode");
+	check(tp4_bind(&s, ifindex), "bind");
+	if (getsockname(s.fd, (struct sockaddr *)&ll,
+			&(socklen_t){ sizeof(ll) }))
+		err(1, "getsockname");
+	if (ll.sll_hatype != ARPHRD_ETHER && ll.sll_hatype != ARPHRD_LOOPBACK)
+		errx(1, "%s has no Ethernet header", argv[1 + tame]);
+
+	put(&file_header, sizeof(file_header));
+	fprintf(stderr, "listening on %s\n", argv[1 + tame]);
+	capture(&s, &area);
+	check(tp4_stats(&s, &st), "statistics");
+	fprintf(stderr, "%u packets received, %u of them dropped\n",
+		st.tp_packets, st.tp_drops);
+	tp4_close(&s);
+	tp4_area_destroy(&area);
+	if (fclose(stdout))
+		err(1, "write");
+	return 0;
 }

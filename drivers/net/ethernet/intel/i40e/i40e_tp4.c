@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 in zero-copy mode: queue pairs that belong to a packet socket.
+/* TPACKET_V4 in zero-copy mode: what a queue pair receives and sends.
  *
  * The hardware takes frames in the order in which the packet arrays have them,
  * and is done with them in that order. So a frame's place in its array follows
@@ -32,10 +32,6 @@
 #include "i40e_txrx_common.h"
 #include "i40e_xsk.h"
 
-/* The least that the hardware takes for a receive buffer */
-#define I40E_TP4_BUF_MIN	1024
-#define I40E_TP4_BUF_ALIGN	BIT(I40E_RXQ_CTX_DBUFF_SHIFT)
-
 /* Received packets that are published at a time */
 #define I40E_TP4_RX_BATCH	16
 
@@ -47,7 +43,8 @@
 #define I40E_TP4_RUNS		4
 
 /* Descriptors that are left to the stack. i40e_clean_tx_irq() wakes a stopped
- * queue for so many, and so it finds them whatever is left here.
+ * queue for so many, and so it finds them whatever is left here. A short ring,
+ * where the stack may need them all, is shared by halves.
  */
 #define I40E_TP4_TX_SPARE	(2 * DESC_NEEDED)
 
@@ -57,51 +54,39 @@
 #define I40E_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
 
 /**
- * struct i40e_tp4 - a queue pair in zero-copy mode
- * @parms:	whom to call when something has been flushed
- * @rx:		what it receives
- * @tx:		what it sends
- * @to_kernel:	packets that XDP passes to the stack instead
- * @rx_ring:	the ring that is being cleaned, for @to_kernel
- * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
- * @refill:	wakes NAPI when there were not enough frames to receive into
- * @refill_ns:	after so long
- * @rx_buf_len:	bytes that the hardware may write to a frame
+ * i40e_tp4_wake() - let NAPI look at a queue pair
+ * @tp4:	the queue pair
+ *
+ * If NAPI does not run just now, it is an interrupt that starts it, so that it
+ * runs where the interrupt's affinity wants it. With MSI and INTx there is none
+ * that i40e_intr() would take for a queue's.
+ *
+ * Context: Any but hard interrupt, under RCU.
  */
-struct i40e_tp4 {
-	struct tp4_netdev_parms		parms;
-	struct tp4_packet_array		*rx;
-	struct tp4_packet_array		*tx;
-	struct tp4_packet_array		*to_kernel;
-	struct i40e_ring		*rx_ring;
-	struct i40e_q_vector __rcu	*q_vector;
-	struct hrtimer			refill;
-	u32				refill_ns;
-	u16				rx_buf_len;
-};
-
-/* If NAPI does not run just now, it is an interrupt that starts it, so that it
- * runs where the interrupt's affinity wants it.
- */
-static void i40e_tp4_wake(const struct i40e_tp4 *tp4)
+void i40e_tp4_wake(const struct i40e_tp4 *tp4)
 {
 	struct i40e_q_vector *q_vector = rcu_dereference(tp4->q_vector);
 
-	if (q_vector && !napi_if_scheduled_mark_missed(&q_vector->napi))
+	if (!q_vector || napi_if_scheduled_mark_missed(&q_vector->napi))
+		return;
+	if (test_bit(I40E_FLAG_MSIX_ENA, q_vector->vsi->back->flags)) {
 		i40e_force_wb(q_vector->vsi, q_vector);
+		return;
+	}
+	local_bh_disable();
+	napi_schedule(&q_vector->napi);
+	local_bh_enable();
 }
 
 /* ---- Rx ---- */
 
-/* No interrupt comes from a ring without descriptors, and the program need not
- * tell when it posts frames.
+/* No interrupt comes from a ring without descriptors, and a program that has not
+ * mapped the status page does not tell when it posts frames.
  */
 static void i40e_tp4_refill_later(struct i40e_tp4 *tp4, bool some)
 {
-	if (some)
-		tp4->refill_ns = I40E_TP4_REFILL_MIN;
-	else if (tp4->refill_ns < I40E_TP4_REFILL_MAX)
-		tp4->refill_ns *= 2;
+	tp4->refill_ns = some ? I40E_TP4_REFILL_MIN :
+			 min_t(u32, 2 * tp4->refill_ns, I40E_TP4_REFILL_MAX);
 	hrtimer_start(&tp4->refill, ns_to_ktime(tp4->refill_ns),
 		      HRTIMER_MODE_REL_SOFT);
 }
@@ -128,10 +113,18 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 
 	tp4a_populate(rx);
 	nr = min(rx->end - p.curr, unused);
-	if (unlikely(posted + nr < I40E_TP4_RX_LOW))
-		i40e_tp4_refill_later(rx_ring->tp4, nr);
-	else if (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_TP4_RX_LOW)
-		return;
+	if (unlikely(posted + nr < I40E_TP4_RX_LOW)) {
+		if (tp4a_need_wakeup(rx, true)) {
+			tp4a_populate(rx);
+			nr = min(rx->end - p.curr, unused);
+		} else {
+			i40e_tp4_refill_later(rx_ring->tp4, nr);
+		}
+	} else {
+		tp4a_need_wakeup(rx, false);
+		if (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_TP4_RX_LOW)
+			return;
+	}
 	if (!nr)
 		return;
 
@@ -146,6 +139,21 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 			ntu = 0;
 	}
 	i40e_release_rx_desc(rx_ring, ntu);
+}
+
+/**
+ * i40e_tp4_alloc_rx_buffers() - hand the first frames to the hardware
+ * @rx_ring:	Rx ring of a zero-copy queue pair, configured
+ *
+ * So that nothing is lost from when the ring is enabled until NAPI runs.
+ *
+ * Context: Process context, while the pair's NAPI is off.
+ */
+void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
+{
+	local_bh_disable();
+	i40e_tp4_fill_rx(rx_ring);
+	local_bh_enable();
 }
 
 static u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
@@ -279,17 +287,15 @@ static void i40e_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
 int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 {
 	struct i40e_tp4 *tp4 = rx_ring->tp4;
-	struct tp4_xdp xdp = {
-		.prog = READ_ONCE(rx_ring->xdp_prog),
-		.rxq = &rx_ring->xdp_rxq,
-		.to_kernel = tp4->to_kernel,
-		.xmit = i40e_tp4_xdp_tx,
-		.arg = rx_ring,
-	};
-	int flushed = 0, done = 0;
 	u32 bytes = 0, packets = 0;
+	int done = 0;
 
 	tp4->rx_ring = rx_ring;
+	tp4->xdp.prog = READ_ONCE(rx_ring->xdp_prog);
+	tp4->xdp.rxq = &rx_ring->xdp_rxq;
+	tp4->xdp.arg = rx_ring;
+	tp4->xdp.tx = 0;
+	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
 	while (done < budget) {
 		u32 len, nr = i40e_tp4_rx_ready(rx_ring);
@@ -300,25 +306,18 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 		bytes += len;
 		packets += !!len;
 		if (++done % I40E_TP4_RX_BATCH == 0)
-			flushed += tp4a_flush_xdp(tp4->rx, &xdp);
+			tp4a_flush(tp4->rx);
 	}
-	flushed += tp4a_flush_xdp(tp4->rx, &xdp);
-	if (flushed)
-		tp4->parms.data_ready(tp4->parms.data_ready_opaque);
-	i40e_finalize_xdp_rx(rx_ring, (xdp.tx ? I40E_XDP_TX : 0) |
-				      (xdp.redirect ? I40E_XDP_REDIR : 0));
+	tp4a_flush(tp4->rx);
+	i40e_finalize_xdp_rx(rx_ring,
+			     (tp4->xdp.tx ? I40E_XDP_TX : 0) |
+			     (tp4->xdp.redirect ? I40E_XDP_REDIR : 0));
 	i40e_update_rx_stats(rx_ring, bytes, packets);
 	i40e_tp4_fill_rx(rx_ring);
 	return done;
 }
 
 /* ---- Tx ---- */
-
-static void i40e_tp4_flush_tx(struct i40e_tp4 *tp4)
-{
-	if (tp4a_flush_completed(tp4->tx))
-		tp4->parms.write_space(tp4->parms.write_space_opaque);
-}
 
 static bool i40e_tp4_is_run(const struct i40e_ring *tx_ring, u32 ntc)
 {
@@ -364,7 +363,7 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 		tp4f_packet_completed(&p);
 		sent--;
 	}
-	i40e_tp4_flush_tx(tx_ring->tp4);
+	tp4a_flush_completed(tx_ring->tp4->tx);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
 }
 
@@ -426,6 +425,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 {
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
+	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
 	u32 ntu, unused, descs = 0, packets = 0, bytes = 0;
 	struct tp4_frame_set p;
 	bool refused = false;
@@ -434,7 +434,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	ntu = tx_ring->next_to_use;
 	unused = I40E_DESC_UNUSED(tx_ring);
 	while (descs < I40E_TP4_RUN &&
-	       descs + I40E_MAX_BUFFER_TXD + I40E_TP4_TX_SPARE <= unused &&
+	       descs + I40E_MAX_BUFFER_TXD + spare <= unused &&
 	       tp4a_next_packet(tx, &p)) {
 		int err = i40e_tp4_check(tx_ring->netdev, &p);
 
@@ -453,7 +453,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	__netif_tx_unlock(nq);
 
 	if (unlikely(refused))
-		i40e_tp4_flush_tx(tx_ring->tp4);
+		tp4a_flush_completed(tx_ring->tp4->tx);
 	i40e_update_tx_stats(tx_ring, packets, bytes);
 	return descs || refused;
 }
@@ -491,115 +491,18 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 	return done && !tp4a_has_work(tx);
 }
 
-/* ---- rings that come and go ---- */
-
 /**
- * i40e_tp4_limit_frame() - what may a packet be long at most?
- * @vsi:	the VSI
- * @frame_size:	limit of the VSI's other queues
+ * i40e_tp4_return_tx() - give back what was being sent
+ * @tp4:	the queue pair
  *
- * A packet can take as many frames of a zero-copy queue pair as the hardware
- * chains buffers.
- *
- * Context: Under RTNL.
- * Return: the limit for all queues.
+ * Context: Process context, while NAPI is off and the hardware has stopped.
  */
-int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size)
+void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
 {
-	u32 chain_len = vsi->back->hw.func_caps.rx_buf_chain_len;
-	struct i40e_tp4 *tp4;
-	unsigned long i;
-
-	xa_for_each(&vsi->tp4, i, tp4)
-		frame_size = min_t(u32, frame_size,
-				   chain_len * tp4->rx_buf_len);
-	return frame_size;
-}
-
-/**
- * i40e_tp4_attach_ring() - set up a ring as one of a zero-copy queue pair
- * @ring:	the Rx or Tx ring, about to be configured; nothing is done if its
- *		pair is not in zero-copy mode
- *
- * Context: While the pair's NAPI is off.
- */
-void i40e_tp4_attach_ring(struct i40e_ring *ring)
-{
-	ring->tp4 = xa_load(&ring->vsi->tp4, ring->queue_index);
-	if (ring->tp4 && ring == ring->vsi->rx_rings[ring->queue_index])
-		ring->rx_buf_len = ring->tp4->rx_buf_len;
-}
-
-/**
- * i40e_tp4_alloc_rx_buffers() - hand the first frames to the hardware
- * @rx_ring:	Rx ring of a zero-copy queue pair, configured
- *
- * So that nothing is lost from when the ring is enabled until NAPI runs.
- *
- * Context: Process context, while the pair's NAPI is off.
- */
-void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
-{
-	local_bh_disable();
-	i40e_tp4_fill_rx(rx_ring);
-	local_bh_enable();
-}
-
-/**
- * i40e_tp4_start() - let zero-copy queue pairs begin, or go on
- * @vsi:	the VSI, up
- *
- * Context: Under RTNL.
- */
-void i40e_tp4_start(struct i40e_vsi *vsi)
-{
-	struct i40e_tp4 *tp4;
-	unsigned long i;
-
-	rcu_read_lock();
-	xa_for_each_range(&vsi->tp4, i, tp4, 0, vsi->num_queue_pairs - 1) {
-		rcu_assign_pointer(tp4->q_vector, vsi->rx_rings[i]->q_vector);
-		i40e_tp4_wake(tp4);
-	}
-	rcu_read_unlock();
-}
-
-/**
- * i40e_tp4_clean_rx_ring() - leave a zero-copy queue pair alone, on shutdown
- * @rx_ring:	its Rx ring, or one that is not of such a pair
- *
- * The frames that the hardware had are filled when the ring is up again.
- *
- * Context: While the pair's NAPI is off; may sleep.
- */
-void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
-{
-	struct i40e_tp4 *tp4 = rx_ring->tp4;
-
-	if (!tp4)
-		return;
-	rx_ring->tp4 = NULL;
-	RCU_INIT_POINTER(tp4->q_vector, NULL);
-	/* After this no kick is under way. */
-	synchronize_net();
-}
-
-/**
- * i40e_tp4_clean_tx_ring() - give back what is being sent, on shutdown
- * @tx_ring:	Tx ring of a zero-copy queue pair, or another one
- *
- * As of what the stack has sent, some of it may not be on the wire.
- *
- * Context: Process context, while the pair's NAPI is off.
- */
-void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
-{
-	struct i40e_tp4 *tp4 = tx_ring->tp4;
 	struct tp4_frame_set p;
 
-	if (!tp4)
+	if (!tp4->tx)
 		return;
-	tx_ring->tp4 = NULL;
 	p = (struct tp4_frame_set) {
 		.pkt_arr = tp4->tx,
 		.start = tp4->tx->start,
@@ -607,14 +510,22 @@ void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 	};
 	tp4f_packet_completed(&p);
 	local_bh_disable();
-	i40e_tp4_flush_tx(tp4);
+	tp4a_flush_completed(tp4->tx);
 	tp4a_need_wakeup(tp4->tx, true);
 	local_bh_enable();
 }
 
-/* ---- the operations ---- */
+/* ---- from the beginning to the end ---- */
 
-static void i40e_tp4_free(struct i40e_tp4 *tp4)
+/**
+ * i40e_tp4_free() - free a queue pair's arrays
+ * @tp4:	what i40e_tp4_alloc() has returned, of no ring any more
+ *
+ * The frames in them go back to the program.
+ *
+ * Context: Process context, may sleep.
+ */
+void i40e_tp4_free(struct i40e_tp4 *tp4)
 {
 	hrtimer_cancel(&tp4->refill);
 	tp4a_free(tp4->rx);
@@ -623,8 +534,18 @@ static void i40e_tp4_free(struct i40e_tp4 *tp4)
 	kfree(tp4);
 }
 
-static struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
-				       const struct tp4_netdev_parms *parms)
+/**
+ * i40e_tp4_alloc() - make the arrays for a queue pair
+ * @vsi:	its VSI
+ * @parms:	of ndo_tp4_zerocopy
+ * @buf_len:	bytes that the hardware may write to a frame
+ *
+ * Context: In ndo_tp4_zerocopy, may sleep.
+ * Return: the queue pair, or NULL where there is no memory.
+ */
+struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
+				const struct tp4_netdev_parms *parms,
+				u16 buf_len)
 {
 	struct device *dev = &vsi->back->pdev->dev;
 	struct i40e_tp4 *tp4;
@@ -634,162 +555,32 @@ static struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		return NULL;
 
 	tp4->parms = *parms;
+	tp4->rx_buf_len = buf_len;
 	tp4->refill_ns = I40E_TP4_REFILL_MIN;
 	hrtimer_init(&tp4->refill, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	tp4->refill.function = i40e_tp4_refill;
 	tp4->to_kernel = tp4a_skb_sink_new(I40E_TP4_TO_KERNEL, tp4,
 					   i40e_tp4_deliver_kernel);
-	/* Rx takes over what copy mode had, so it comes last. */
-	if (tp4->to_kernel)
+	if (!tp4->to_kernel)
+		goto free;
+	if (parms->tx_opaque) {
 		tp4->tx = tp4a_tx_new(parms->tx_opaque, vsi->num_tx_desc, dev);
-	if (tp4->tx)
+		if (!tp4->tx)
+			goto free;
+	}
+	/* It takes over what copy mode had, so it comes last. */
+	if (parms->rx_opaque) {
 		tp4->rx = tp4a_rx_new(parms->rx_opaque, vsi->num_rx_desc, dev);
-	if (!tp4->rx) {
-		i40e_tp4_free(tp4);
-		return NULL;
+		if (!tp4->rx)
+			goto free;
+		tp4->xdp.buff = &tp4->xdp_buff;
+		tp4->xdp.to_kernel = tp4->to_kernel;
+		tp4->xdp.xmit = i40e_tp4_xdp_tx;
+		tp4a_set_xdp(tp4->rx, &tp4->xdp);
 	}
 	return tp4;
-}
 
-/* Stop a queue pair. If the hardware does not, all else has been stopped. */
-static void i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
-{
-	/* Whoever is at the configuration just now will be done soon. */
-	while (i40e_queue_pair_disable(vsi, queue_pair) == -EBUSY)
-		;
-}
-
-/* Is the queue pair running? If not, it is set up when the device goes up. */
-static bool i40e_tp4_pair_is_up(const struct i40e_vsi *vsi, int queue_pair)
-{
-	return !test_bit(__I40E_VSI_DOWN, vsi->state) &&
-	       queue_pair < vsi->num_queue_pairs;
-}
-
-/* Let the stack have a queue pair that has been stopped, if it was @up. */
-static void i40e_tp4_give_back(struct i40e_vsi *vsi, int queue_pair, bool up)
-{
-	int err = 0;
-
-	xa_erase(&vsi->tp4, queue_pair);
-	/* After this no kick is under way. */
-	synchronize_net();
-	if (up)
-		err = i40e_queue_pair_enable(vsi, queue_pair);
-	if (err)
-		netdev_err(vsi->netdev, "queue pair %d does not start: %pe\n",
-			   queue_pair, ERR_PTR(err));
-	else if (up)
-		i40e_tp4_start(vsi);
-}
-
-static int i40e_tp4_enable(struct i40e_vsi *vsi,
-			   const struct tp4_netdev_parms *parms)
-{
-	u32 chain_len = vsi->back->hw.func_caps.rx_buf_chain_len;
-	int err, queue_pair = parms->queue_pair;
-	struct i40e_tp4 *tp4;
-	u32 buf_len;
-
-	if (vsi->type != I40E_VSI_MAIN)
-		return -EOPNOTSUPP;
-	if (queue_pair >= vsi->num_queue_pairs)
-		return -ENXIO;
-
-	/* The hardware counts in steps, and must not write behind the frame. */
-	buf_len = min_t(u32, tp4_frame_room(parms->rx_opaque),
-			I40E_MAX_RXBUFFER);
-	buf_len = ALIGN_DOWN(buf_len, I40E_TP4_BUF_ALIGN);
-	if (buf_len < I40E_TP4_BUF_MIN)
-		return -EINVAL;
-	if (vsi->netdev->mtu + I40E_PACKET_HDR_PAD > chain_len * buf_len)
-		return -EMSGSIZE;
-
-	tp4 = i40e_tp4_alloc(vsi, parms);
-	if (!tp4)
-		return -ENOMEM;
-	tp4->rx_buf_len = buf_len;
-	err = xa_err(xa_store(&vsi->tp4, queue_pair, tp4, GFP_KERNEL));
-	if (err)
-		goto free;
-	if (!i40e_tp4_pair_is_up(vsi, queue_pair))
-		return 0;
-
-	i40e_tp4_stop_pair(vsi, queue_pair);
-	err = i40e_queue_pair_enable(vsi, queue_pair);
-	if (err)
-		goto give_back;
-	i40e_tp4_start(vsi);
-	return 0;
-
-give_back:
-	/* NAPI is on if the configuration is no longer busy. */
-	if (!test_bit(__I40E_CONFIG_BUSY, vsi->back->state))
-		i40e_tp4_stop_pair(vsi, queue_pair);
-	i40e_tp4_clean_tx_ring(vsi->tx_rings[queue_pair]);
-	i40e_tp4_clean_rx_ring(vsi->rx_rings[queue_pair]);
-	i40e_tp4_give_back(vsi, queue_pair, true);
 free:
 	i40e_tp4_free(tp4);
-	return err;
-}
-
-static int i40e_tp4_disable(struct i40e_vsi *vsi, int queue_pair)
-{
-	struct i40e_tp4 *tp4 = xa_load(&vsi->tp4, queue_pair);
-	bool up = i40e_tp4_pair_is_up(vsi, queue_pair);
-
-	if (up)
-		i40e_tp4_stop_pair(vsi, queue_pair);
-	i40e_tp4_give_back(vsi, queue_pair, up);
-	i40e_tp4_free(tp4);
-	return 0;
-}
-
-/**
- * i40e_tp4_zerocopy() - implements ndo_tp4_zerocopy
- * @dev:	the netdevice
- * @parms:	what to do
- *
- * If the device is up, the queue pair stops for some 50 ms; the others, and the
- * link, stay as they are.
- *
- * Context: Under RTNL, may sleep.
- * Return: 0, -EOPNOTSUPP on a netdevice that is not the port's own, -ENXIO
- * without such a queue pair, -EINVAL if a frame takes less than 1024 bytes,
- * -EMSGSIZE if a packet of the device's MTU needs more frames than the hardware
- * chains, -ENOMEM, or what the hardware fails with.
- */
-int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
-{
-	struct i40e_netdev_priv *np = netdev_priv(dev);
-
-	switch (parms->command) {
-	case TP4_ENABLE:
-		return i40e_tp4_enable(np->vsi, parms);
-	case TP4_DISABLE:
-		return i40e_tp4_disable(np->vsi, parms->queue_pair);
-	}
-	return -EINVAL;
-}
-
-/**
- * i40e_tp4_xmit() - implements ndo_tp4_xmit
- * @dev:	the netdevice
- * @queue_pair:	the queue pair, in zero-copy mode
- *
- * What is posted while the device is being reset is sent after that.
- *
- * Context: Any but hard interrupt, under RCU.
- * Return: 0, or -ENXIO if the mode has just been left.
- */
-int i40e_tp4_xmit(struct net_device *dev, int queue_pair)
-{
-	struct i40e_netdev_priv *np = netdev_priv(dev);
-	const struct i40e_tp4 *tp4 = xa_load(&np->vsi->tp4, queue_pair);
-
-	if (unlikely(!tp4))
-		return -ENXIO;
-	i40e_tp4_wake(tp4);
-	return 0;
+	return NULL;
 }

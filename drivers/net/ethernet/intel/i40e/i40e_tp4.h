@@ -4,12 +4,66 @@
 
 #include "i40e.h"
 
-struct tp4_netdev_parms;
-
 #ifdef CONFIG_PACKET_V4
+#include <linux/hrtimer.h>
+#include <linux/tpacket4.h>
+
+/**
+ * struct i40e_tp4 - a queue pair in zero-copy mode
+ * @parms:	whom to tell when the queue pair is lost
+ * @rx:		what it receives
+ * @tx:		what it sends
+ * @to_kernel:	packets that XDP passes to the stack instead
+ * @xdp:	the XDP program that @rx meets
+ * @xdp_buff:	what that program gets to see
+ * @rx_ring:	the ring that is being cleaned, for @to_kernel
+ * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
+ * @refill:	wakes NAPI when there were not enough frames to receive into
+ * @refill_ns:	after so long
+ * @rx_buf_len:	bytes that the hardware may write to a frame
+ * @leaving:	it is not set up for the program again; under tp4_lock
+ * @stuck:	the hardware may still have its frames, until the function is
+ *		reset; written under tp4_lock
+ *
+ * What the socket has no ring for has no array either.
+ */
+struct i40e_tp4 {
+	struct tp4_netdev_parms		parms;
+	struct tp4_packet_array		*rx;
+	struct tp4_packet_array		*tx;
+	struct tp4_packet_array		*to_kernel;
+	struct tp4_xdp			xdp;
+	struct xdp_buff			xdp_buff;
+	struct i40e_ring		*rx_ring;
+	struct i40e_q_vector __rcu	*q_vector;
+	struct hrtimer			refill;
+	u32				refill_ns;
+	u16				rx_buf_len;
+	bool				leaving;
+	bool				stuck;
+};
+
 static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
 {
 	xa_init(&vsi->tp4);
+	mutex_init(&vsi->tp4_lock);
+}
+
+/* No queue pair is half stopped while this is held, and none is stopped. */
+static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
+{
+	mutex_lock(&vsi->tp4_lock);
+}
+
+static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
+{
+	mutex_unlock(&vsi->tp4_lock);
+}
+
+/* Tell the program that its queue pair is lost. */
+static inline void i40e_tp4_report(const struct i40e_tp4 *tp4, int error)
+{
+	tp4->parms.error_report(tp4->parms.error_report_opaque, error);
 }
 
 static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
@@ -23,16 +77,33 @@ static inline void i40e_tp4_disown(struct i40e_ring *copy)
 	copy->tp4 = NULL;
 }
 
+/* i40e_tp4.c */
+struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
+				const struct tp4_netdev_parms *parms,
+				u16 buf_len);
+void i40e_tp4_free(struct i40e_tp4 *tp4);
+void i40e_tp4_wake(const struct i40e_tp4 *tp4);
+void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
+void i40e_tp4_return_tx(struct i40e_tp4 *tp4);
+int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget);
+bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring);
+
+/* i40e_tp4_pair.c */
 int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size);
 void i40e_tp4_attach_ring(struct i40e_ring *ring);
-void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
 void i40e_tp4_start(struct i40e_vsi *vsi);
 void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring);
 void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring);
-int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget);
-bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring);
+bool i40e_tp4_needs_reset(struct i40e_pf *pf);
+void i40e_tp4_reset_done(struct i40e_pf *pf, int err);
+void i40e_tp4_rebuilt(struct i40e_pf *pf);
+bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first);
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
 int i40e_tp4_xmit(struct net_device *dev, int queue_pair);
+
+/* i40e_main.c */
+int i40e_queue_pair_configure(struct i40e_vsi *vsi, int queue_pair);
+void i40e_fdir_forget_atr(struct i40e_pf *pf);
 #else
 static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
 {
@@ -44,6 +115,14 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 }
 
 static inline void i40e_tp4_disown(struct i40e_ring *copy)
+{
+}
+
+static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
+{
+}
+
+static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 {
 }
 
@@ -66,6 +145,24 @@ static inline void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
 
 static inline void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 {
+}
+
+static inline bool i40e_tp4_needs_reset(struct i40e_pf *pf)
+{
+	return false;
+}
+
+static inline void i40e_tp4_reset_done(struct i40e_pf *pf, int err)
+{
+}
+
+static inline void i40e_tp4_rebuilt(struct i40e_pf *pf)
+{
+}
+
+static inline bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first)
+{
+	return false;
 }
 
 /* Only declared here: no call is left. */

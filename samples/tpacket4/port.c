@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A port: one socket with its rings, whatever their version. Opening it, and
+ * one round of each benchmark.
+ */
+#include <net/if.h>
+
+#include "tpbench.h"
+
+#define SNDBUF		(64 << 20)	/* never the limit */
+#define XSK_TX_BATCH	32		/* TX_BATCH_SIZE in net/xdp/xsk.c */
+
+static const struct ring_ops *ring_of(const struct config *cfg)
+{
+	switch (cfg->version) {
+	case 2:
+		return &ring_v2;
+	case 3:
+		return &ring_v3;
+	case 4:
+		return &ring_v4;
+	default:
+		return &ring_xdp;
+	}
+}
+
+/* A packet socket that is not bound yet */
+static void packet_open(struct port *p)
+{
+	int e, sndbuf = SNDBUF;
+
+	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (p->fd < 0)
+		err(1, "socket");
+	if (p->tx) {
+		e = tp4_setopt(p->fd, PACKET_QDISC_BYPASS, p->cfg->bypass);
+		if (e)
+			errx(1, "PACKET_QDISC_BYPASS: %s", strerror(-e));
+		if (setsockopt(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf,
+			       sizeof(sndbuf)))
+			err(1, "SO_SNDBUFFORCE");
+	}
+	/* Do not receive what we, or others here, send. */
+	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);
+	if (e)
+		errx(1, "PACKET_IGNORE_OUTGOING: %s", strerror(-e));
+}
+
+static void packet_bind(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	const struct config *cfg = p->cfg;
+	int e;
+
+	if (p->rx) {
+		e = tp4_bind(&s, p->ifindex);
+	} else {
+		/* Protocol 0: bound to send, with nothing to receive. */
+		struct sockaddr_ll ll = {
+			.sll_family = AF_PACKET,
+			.sll_ifindex = p->ifindex,
+		};
+
+		e = bind(p->fd, (struct sockaddr *)&ll, sizeof(ll)) ?
+		    -errno : 0;
+	}
+	if (e && cfg->zerocopy)
+		errx(1, "%s: zero-copy on queue pair %d: %s",
+		     cfg->ifname[p->end], p->queue, strerror(-e));
+	if (e)
+		errx(1, "%s: bind: %s", cfg->ifname[p->end], strerror(-e));
+}
+
+/* An AF_XDP socket has no such option: a packet socket has it instead. */
+static void promisc(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	int e;
+
+	if (!p->ops->is_packet) {
+		p->promisc_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+		if (p->promisc_fd < 0)
+			err(1, "socket");
+		s.fd = p->promisc_fd;
+	}
+	e = tp4_promisc(&s, p->ifindex);
+	if (e)
+		errx(1, "%s: promiscuous mode: %s", p->cfg->ifname[p->end],
+		     strerror(-e));
+}
+
+static void busy_poll_start(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	unsigned int budget = p->cfg->batch;
+	int e;
+
+	/*
+	 * A sendto() receives a budget of packets, too, but sends only so many
+	 * in AF_XDP's copy mode: l2fwd would drown.
+	 */
+	if (p->ops == &ring_xdp && !p->cfg->zerocopy && budget > XSK_TX_BATCH)
+		budget = XSK_TX_BATCH;
+	e = tp4_busy_poll_start(&s, p->cfg->busy_poll, budget);
+	if (e)
+		errx(1, "SO_BUSY_POLL: %s", strerror(-e));
+}
+
+/* The nr-th socket of an end */
+void port_open(struct port *p, const struct config *cfg, int end,
+	       unsigned int nr)
+{
+	/* V4 in zero-copy mode takes both sides of a queue pair. */
+	const bool pair = cfg->version == 4 && cfg->zerocopy;
+
+	memset(p, 0, sizeof(*p));
+	p->cfg = cfg;
+	p->ops = ring_of(cfg);
+	p->end = end;
+	p->queue = nr + (cfg->zerocopy ? cfg->zerocopy - 1 : 0);
+	p->fd = -1;
+	p->promisc_fd = -1;
+	p->rx = cfg->mode != MODE_TXPUSH || pair;
+	p->tx = cfg->mode != MODE_RXDROP || pair;
+	p->ifindex = if_nametoindex(cfg->ifname[end]);
+	if (!p->ifindex)
+		err(1, "%s", cfg->ifname[end]);
+
+	if (p->ops->is_packet)
+		packet_open(p);
+	if (cfg->promisc && p->ops->is_packet)
+		promisc(p);
+	if (cfg->busy_poll && p->ops->is_packet)
+		busy_poll_start(p);
+	p->ops->open(p);
+	if (p->ops->is_packet) {
+		packet_bind(p);
+		return;
+	}
+	if (cfg->promisc)
+		promisc(p);
+	if (cfg->busy_poll)
+		busy_poll_start(p);
+}
+
+void port_close(struct port *p)
+{
+	p->ops->close(p);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->promisc_fd >= 0)
+		close(p->promisc_fd);
+}
+
+/* Packets dropped for want of room since the last call. */
+__u64 port_drops(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	struct tpacket_stats_v4 st;
+	int e;
+
+	if (!p->rx)
+		return 0;
+	if (p->ops->drops)
+		return p->ops->drops(p);
+	e = tp4_stats(&s, &st);
+	if (e)
+		errx(1, "PACKET_STATISTICS: %s", strerror(-e));
+	return st.tp_drops;
+}
+
+void port_kick(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	int e;
+
+	if (p->ops->need_kick && !p->ops->need_kick(p))
+		return;
+	p->n.kicks++;
+	e = tp4_kick(&s, MSG_DONTWAIT);
+	/* A full or busy device or socket: it goes next time. */
+	if (e < 0 && e != -EAGAIN && e != -ENOBUFS && e != -EINTR &&
+	    e != -EBUSY)
+		errx(1, "sendto: %s", strerror(-e));
+}
+
+static unsigned int step_rxdrop(struct port *p)
+{
+	unsigned int n = p->ops->rx_drop(p, p->cfg->batch);
+
+	p->n.packets += n;
+	return n;
+}
+
+static unsigned int step_txpush(struct port *p)
+{
+	unsigned int n;
+
+	p->ops->tx_fill(p, p->cfg->batch);
+	port_kick(p);
+	n = p->ops->tx_reap(p);
+	p->n.packets += n;
+	p->n.bytes += (__u64)n * p->cfg->size;
+	return n;
+}
+
+static unsigned int step_l2fwd(struct port *p)
+{
+	unsigned int n = p->ops->forward(p, p->cfg->batch);
+
+	p->n.packets += n;
+	if (n || p->ops->tx_busy(p)) {
+		port_kick(p);
+		p->ops->tx_reap(p);
+	}
+	return n;
+}
+
+static unsigned int step_once(struct port *p)
+{
+	switch (p->cfg->mode) {
+	case MODE_RXDROP:
+		return step_rxdrop(p);
+	case MODE_TXPUSH:
+		return step_txpush(p);
+	default:
+		return step_l2fwd(p);
+	}
+}
+
+/* One round of the benchmark; returns how many packets it was good for. */
+unsigned int port_step(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	unsigned int n = step_once(p);
+	int e;
+
+	/* Who cannot receive has only sendto(), which has just done it. */
+	if (n || !p->cfg->busy_poll || !p->rx)
+		return n;
+	/* In copy mode, nobody but the driver has a packet socket's queue. */
+	if (p->ops->is_packet && !p->cfg->zerocopy)
+		return n;
+	e = tp4_busy_poll(&s);
+	if (e)
+		errx(1, "%s: %s", p->cfg->ifname[p->end], strerror(-e));
+	return step_once(p);
+}

@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs each benchmark of tpbench, by each version and in each mode, for a short
+# while. Packets are numbered and checked, and what tpbench prints has to say
+# that all of them were right. To be called by
+# tools/lib/tpacket4/tests/on_veth.sh, in the directory where tpbench was built.
+
+set -euo pipefail
+
+number=0
+failed=0
+
+# value NAME: a number of the JSON object in $out
+value()
+{
+	[[ $out =~ \"$1\":\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+# run PACKETS OPTION...: as many packets, and what is right about them
+run()
+{
+	local packets=$1 out='' rc=0 bad='' received=1 name
+
+	shift
+	# Time is a limit in case of failure only; the count is the end.
+	out=$(timeout 120 ./tpbench -q --verify -s 200 --warmup 16 -d 100 \
+		-n "$packets" "$@" 2>&1) || rc=$?
+	number=$((number + 1))
+	[ $rc -eq 0 ] || bad="exit code $rc"
+	[ "$(value packets || :)" -ge "$packets" ] 2>/dev/null ||
+		bad+=" packets"
+	# txpush has nobody who receives; its tests of contents are l2fwd's.
+	[[ $* != *--txpush* ]] || received=0
+	[ "$(value checked || :)" -ge $((packets * received)) ] 2>/dev/null ||
+		bad+=" checked"
+	for name in reordered corrupt; do
+		[ "$(value $name || :)" = 0 ] || bad+=" $name"
+	done
+	if [ "$bad" ]; then
+		echo "# error: $bad: ${out//$'\n'/ | }"
+		echo "not ok $number tpbench $*"
+		failed=1
+	else
+		echo "ok $number tpbench $*"
+	fi
+}
+
+# refused MESSAGE OPTION...: what tpbench must not start with
+refused()
+{
+	local out rc=0
+
+	out=$(timeout 120 ./tpbench -q -n 100 "${@:2}" 2>&1) || rc=$?
+	number=$((number + 1))
+	if [ $rc -ne 0 ] && [[ $out == *$1* ]]; then
+		echo "ok $number tpbench ${*:2}: $1"
+	else
+		echo "# error: $rc: $out"
+		echo "not ok $number tpbench ${*:2}: $1"
+		failed=1
+	fi
+}
+
+echo "TAP version 13"
+pair=(-i "tp4A,tp4B")
+
+# benchmarks OPTION...: what all versions can do
+benchmarks()
+{
+	local version=("${pair[@]}" "$@")
+
+	run 4000 "${version[@]}" --rxdrop
+	run 4000 "${version[@]}" --txpush
+	run 4000 "${version[@]}" --l2fwd
+	run 4000 "${version[@]}" --veth 64
+	# A V3 packet waits for a timer.
+	run 200 "${version[@]}" --veth 1
+	run 4000 "${version[@]}" --rxdrop --lockstep
+	run 4000 "${version[@]}" --veth 64 --lockstep
+	run 1000 "${version[@]}" --rxdrop --poll
+}
+
+versions=(2 3 4 "4 -z 1")
+if [ -e /sys/kernel/debug/kmemleak ] || [ -e /sys/kernel/debug/kcsan ]; then
+	echo "# a slow kernel: without V2 and V3"
+	versions=(4 "4 -z 1")
+fi
+for v in "${versions[@]}"; do
+	# shellcheck disable=SC2086 # two words for zero-copy
+	benchmarks -v $v
+	# shellcheck disable=SC2086
+	run 1000 "${pair[@]}" -v $v --veth 64 --poll
+done
+run 4000 "${pair[@]}" --veth 64 --shared
+run 4000 "${pair[@]}" --veth 64 --shared -z 1
+run 4000 "${pair[@]}" --veth 64 --shared -z 1 -B 20
+run 4000 "${pair[@]}" --rxdrop -z 1 -B 20
+run 4000 "${pair[@]}" --veth 64 -z 1 -R 256 -b 32
+
+# AF_XDP: by the stack's XDP, by veth's, and what does not go on veth
+program_of()
+{
+	ip link show tp4A | grep -o 'prog/xdp' || :
+}
+
+detached()
+{
+	number=$((number + 1))
+	if [ "$(program_of)" ]; then
+		echo "not ok $number the XDP program is gone after $1"
+		failed=1
+	else
+		echo "ok $number the XDP program is gone after $1"
+	fi
+}
+
+# interrupted SIGNAL: while a program is attached
+interrupted()
+{
+	local pid n
+
+	./tpbench -q "${pair[@]}" -v xdp --rxdrop -d 100 >/dev/null 2>&1 &
+	pid=$!
+	for ((n = 0; n < 600; n++)); do
+		[ ! "$(program_of)" ] || break
+		sleep 0.1
+	done
+	if [ ! "$(program_of)" ]; then
+		number=$((number + 1))
+		echo "not ok $number AF_XDP attaches a program"
+		failed=1
+	fi
+	kill "-$1" $pid
+	wait $pid || :
+	# A link that nobody holds any more is removed by a work item.
+	for ((n = 0; n < 100; n++)); do
+		[ "$(program_of)" ] || break
+		sleep 0.1
+	done
+	detached "$1"
+}
+
+if ldd ./tpbench | grep -q libxdp; then
+	for v in xdp-skb xdp "xdp -B 20"; do
+		# shellcheck disable=SC2086 # several words
+		benchmarks -v $v
+	done
+	run 4000 "${pair[@]}" -v xdp --veth 64 -R 256 -b 32
+	detached "the end"
+	interrupted INT
+	interrupted KILL
+	refused "Operation not supported" "${pair[@]}" -v xdp -z 1 --rxdrop
+	refused "Invalid argument" "${pair[@]}" -v xdp -Q 2 --rxdrop
+else
+	number=$((number + 1))
+	echo "ok $number tpbench -v xdp # SKIP built without libxdp-dev"
+	refused "without libxdp" "${pair[@]}" -v xdp --rxdrop
+fi
+refused "driver's XDP" -i tp4A -v xdp-skb -z 1 --txpush
+refused "Operation not supported" -i lo -z 1 --txpush
+refused "No such device" -i nothing --txpush
+refused "both ends" -i tp4A --veth 1
+echo "1..$number"
+exit $failed

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Checks "make install": that what it installs, and nothing else, is enough to
+# build the example, and that the manual page has what the header has. HEADERS
+# is the directory of the kernel's user-space API.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+make -s install DESTDIR="$dir" PREFIX=/opt/tp4
+(cd "$dir" && find . -type f) | sort >"$dir.list"
+mv "$dir.list" "$dir/got"
+cat >"$dir/want" <<'LIST'
+./opt/tp4/include/tpacket4.h
+./opt/tp4/share/doc/tpacket4/README.md
+./opt/tp4/share/doc/tpacket4/examples/capture.c
+./opt/tp4/share/man/man7/tpacket4.7
+./opt/tp4/share/pkgconfig/tpacket4.pc
+LIST
+diff "$dir/want" "$dir/got"
+
+# The functions of the header, but for internal ones, are those of the page.
+diff <(grep -oE '\btp4_[a-z_]+\(' tpacket4.h | sort -u) \
+	<(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' tpacket4.7 |
+		grep -oE '\btp4_[a-z_]+\(' | sort -u)
+if command -v groff >/dev/null; then
+	! groff -man -ww -z tpacket4.7 2>&1 | grep . || exit 1
+else
+	echo "skipped: no groff to check the manual page with"
+fi
+
+if ! command -v pkg-config >/dev/null; then
+	echo "skipped: no pkg-config to build the example with"
+	exit
+fi
+export PKG_CONFIG_PATH=$dir/opt/tp4/share/pkgconfig
+version=$(printf '#include <tpacket4.h>\n%s %s\n' TP4_VERSION_MAJOR \
+	TP4_VERSION_MINOR | cc -E -P "-I$HEADERS" -I. - | tail -n 1 | tr ' ' .)
+[ "$(pkg-config --modversion tpacket4)" = "$version" ] || {
+	echo "version $(pkg-config --modversion tpacket4) is not $version"
+	exit 1
+}
+# A header is found where DESTDIR has it, not where it will be.
+flags=$(pkg-config --define-variable=prefix="$dir/opt/tp4" \
+	--define-variable=includedir="$dir/opt/tp4/include" --cflags tpacket4)
+# shellcheck disable=SC2086 # several flags
+cc -Wall -Wextra -Werror $flags "-I$HEADERS" -o "$dir/capture" \
+	"$dir/opt/tp4/share/doc/tpacket4/examples/capture.c"
+echo "tpacket4 $version is installed and found"

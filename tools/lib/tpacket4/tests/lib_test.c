@@ -1,0 +1,861 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lib_test IF PEER: the library over real rings, on a veth pair of which nobody
+ * else makes use. It is compiled as C11 and as C++11, both strict.
+ *
+ * A test ends at the first CHECK() that fails. Its sockets and areas are in
+ * variables that all tests share, and are closed after each of them:
+ * tp4_close() and tp4_area_destroy() can be called at any time.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <sys/ioctl.h>
+#include <linux/if.h>
+#include <tpacket4.h>
+
+#define NR		256u	/* descriptors in a ring */
+#define SIZE		2048u
+#define BIG_PAGE	(2u << 20)
+#define WAIT_MS		20000	/* emulated, on a busy machine */
+#define HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
+
+static const char *ifname;
+static int ifindex, peerindex;
+static const char *current;
+static int failures;
+static const char *skipped;	/* why, if the test is */
+static jmp_buf end_of_test;
+
+static struct tp4_area area;
+static struct tp4_socket s, peer;
+static __u64 memory[4 * NR];
+static struct tp4_pool pool;
+
+static void complain(int line, const char *what, long long got)
+{
+	printf("# error: %s:%d: %s (%lld)\n", current, line, what, got);
+	failures++;
+}
+
+/* End the test if it is not so. */
+static void check(int ok, int line, const char *what)
+{
+	if (ok)
+		return;
+	complain(line, what, errno);
+	longjmp(end_of_test, 1);
+}
+
+static void check_eq(long long want, long long got, int line, const char *what)
+{
+	if (got == want)
+		return;
+	complain(line, what, got);
+	longjmp(end_of_test, 1);
+}
+
+#define CHECK(cond)		check(!!(cond), __LINE__, #cond)
+#define CHECK_EQ(want, expr)	\
+	check_eq(want, expr, __LINE__, #want " == " #expr)
+
+/* --- what the tests need -------------------------------------------------- */
+
+static struct tp4_options options(unsigned int rx_nr, unsigned int tx_nr)
+{
+	struct tp4_options opt;
+
+	memset(&opt, 0, sizeof(opt));
+	opt.area = &area;
+	opt.rx_nr = rx_nr;
+	opt.tx_nr = tx_nr;
+	return opt;
+}
+
+/* s, of its own area, bound to the interface, all of Rx posted. */
+static int open_bound(unsigned int rx_nr, unsigned int tx_nr)
+{
+	struct tp4_options opt = options(rx_nr, tx_nr);
+	int e = tp4_area_create(&area, 4 * NR, SIZE);
+
+	if (!e)
+		e = tp4_open(&s, &opt);
+	if (e)
+		return e;
+	tp4_pool_init(&pool, memory, 0, 4 * NR);
+	if (rx_nr) {
+		__u64 frames[NR];
+
+		tp4_pool_get(&pool, frames, rx_nr);
+		tp4_ring_post(&s.rx, frames, rx_nr);
+	}
+	e = tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1);
+	return e ? e : tp4_bind(&s, ifindex);
+}
+
+/* An ordinary packet socket on the other end. */
+static int plain_socket(void)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), size = 8 << 20;
+	struct tp4_socket p;
+
+	p.fd = fd;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	tp4_setopt(fd, PACKET_IGNORE_OUTGOING, 1);
+	if (tp4_bind(&p, peerindex)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* A packet of an ethertype that nobody wants; each has contents of its own. */
+static void fill(__u8 *p, unsigned int len, unsigned int seq)
+{
+	static const __u8 head[] = {
+		2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5
+	};
+	unsigned int i;
+
+	memcpy(p, head, sizeof(head));
+	for (i = sizeof(head); i < len; i++)
+		p[i] = seq * 17 + i + i / 256;
+}
+
+static int is_packet(const __u8 *p, unsigned int len, unsigned int seq)
+{
+	static __u8 want[16384];
+
+	fill(want, len, seq);
+	return !memcmp(p, want, len);
+}
+
+/* n packets of len bytes from an ordinary socket, numbered from seq. */
+static int plain_send(int fd, unsigned int n, unsigned int len,
+		      unsigned int seq)
+{
+	static __u8 packet[16384];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		fill(packet, len, seq + i);
+		if (send(fd, packet, len, 0) != (ssize_t)len)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The next packet that an ordinary socket gets; is it this one? */
+static int plain_receives(int fd, unsigned int len, unsigned int seq)
+{
+	static __u8 packet[16384];
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return poll(&p, 1, WAIT_MS) == 1 &&
+	       recv(fd, packet, sizeof(packet), 0) == (ssize_t)len &&
+	       is_packet(packet, len, seq);
+}
+
+static long long now_ms(void)
+{
+	struct timespec ts;
+
+	timespec_get(&ts, TIME_UTC);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+/* Wait until n slots have come back on Rx, or on Tx; how many there are. */
+static unsigned int wait_rx(struct tp4_socket *from, unsigned int n)
+{
+	long long end = now_ms() + WAIT_MS;
+
+	while (tp4_ring_peek(&from->rx, n) < n && now_ms() < end)
+		if (tp4_wait(from, POLLIN, 100) < 0)
+			break;
+	return tp4_ring_peek(&from->rx, n);
+}
+
+static unsigned int wait_tx(struct tp4_socket *from, unsigned int n)
+{
+	long long end = now_ms() + WAIT_MS;
+
+	while (tp4_ring_peek(&from->tx, n) < n && now_ms() < end)
+		if (tp4_need_kick(from))
+			tp4_kick(from, MSG_DONTWAIT);
+	return tp4_ring_peek(&from->tx, n);
+}
+
+/* Put n packets of len bytes on a Tx ring, from frames of the pool's. */
+static unsigned int put(struct tp4_socket *to, unsigned int n,
+			unsigned int len, unsigned int seq)
+{
+	struct tpacket4_desc d;
+	unsigned int i;
+
+	memset(&d, 0, sizeof(d));
+	for (i = 0; i < n; i++) {
+		if (!tp4_pool_get(&pool, (__u64 *)&d.idx, 1))
+			break;
+		d.offset = TP4_ZC_HEADROOM;
+		d.len = len;
+		fill(tp4_data(&area, &d), len, seq + i);
+		if (tp4_ring_send(&to->tx, &d, 1) != 1)
+			break;
+	}
+	return i;
+}
+
+static int write_file(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+	int bad = !f || fputs(text, f) < 0;
+
+	return (f && fclose(f)) || bad ? -1 : 0;
+}
+
+static int read_number(const char *name)
+{
+	FILE *f = fopen(name, "r");
+	int n = -1;
+
+	if (f && fscanf(f, "%d", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static int set_up(const char *name, int up)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), e;
+	struct ifreq ifr;
+
+	memset(&ifr, 0, sizeof(ifr));
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	e = ioctl(fd, SIOCGIFFLAGS, &ifr);
+	if (up)
+		ifr.ifr_flags |= IFF_UP;
+	else
+		ifr.ifr_flags &= ~IFF_UP;
+	e = e ? e : ioctl(fd, SIOCSIFFLAGS, &ifr);
+	close(fd);
+	return e;
+}
+
+static int is_promiscuous(const char *name)
+{
+	unsigned int flags = 0;
+	char path[64];
+	FILE *f;
+
+	/* SIOCGIFFLAGS says what the administrator has set only. */
+	snprintf(path, sizeof(path), "/sys/class/net/%s/flags", name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%x", &flags) != 1)
+		printf("# error: cannot read %s\n", path);
+	if (f)
+		fclose(f);
+	return !!(flags & IFF_PROMISC);
+}
+
+/* --- the tests ------------------------------------------------------------ */
+
+static void area_is_shared_by_its_memfd(void)
+{
+	struct tp4_area other;
+
+	CHECK_EQ(0, tp4_area_create(&area, 3, SIZE));
+	CHECK(area.len >= 3 * SIZE && !(area.len % sysconf(_SC_PAGESIZE)));
+	memset(&other, 0, sizeof(other));
+	other.memfd = dup(area.memfd);
+	other.nr_frames = 3;
+	other.frame_size = SIZE;
+	CHECK_EQ(0, tp4_area_attach(&other));
+	CHECK(other.addr != area.addr && other.len == area.len);
+	tp4_frame(&area, 2)[SIZE - 1] = 0x5a;
+	CHECK_EQ(0x5a, tp4_frame(&other, 2)[SIZE - 1]);
+	tp4_area_destroy(&other);
+}
+
+static void area_that_is_too_short_is_refused(void)
+{
+	struct tp4_area other;
+
+	CHECK_EQ(0, tp4_area_create(&area, 2, SIZE));
+	memset(&other, 0, sizeof(other));
+	other.memfd = area.memfd;
+	other.nr_frames = 2 + sysconf(_SC_PAGESIZE) / SIZE;
+	other.frame_size = SIZE;
+	CHECK_EQ(-EINVAL, tp4_area_attach(&other));
+	CHECK(!other.addr);
+}
+
+/* The number of a file that was closed belongs to someone else. */
+static void destroying_an_area_twice_closes_nothing_else(void)
+{
+	int fd;
+
+	CHECK_EQ(0, tp4_area_create(&area, 4, SIZE));
+	fd = area.memfd;
+	tp4_area_destroy(&area);
+	CHECK_EQ(fd, dup(1));
+	area.memfd = fd;	/* a copy that somebody has kept */
+	tp4_area_destroy(&area);
+	CHECK_EQ(0, close(fd));
+	memset(&area, 0, sizeof(area));
+	tp4_area_destroy(&area);	/* not file 0 */
+	CHECK(dup2(0, 0) == 0);
+}
+
+static void receive_into_huge_pages(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	__u64 frames[NR];
+	int fd;
+
+	if (write_file(HUGE_PAGES, "4") || read_number(HUGE_PAGES) < 1) {
+		skipped = "there are no huge pages";
+		return;
+	}
+	CHECK_EQ(0, tp4_area_create_huge(&area, NR, SIZE));
+	CHECK_EQ(BIG_PAGE, area.len);
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	tp4_pool_init(&pool, memory, 0, NR);
+	tp4_pool_get(&pool, frames, NR);
+	CHECK_EQ(NR, tp4_ring_post(&s.rx, frames, NR));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 3, 100, 7));
+	CHECK_EQ(3, wait_rx(&s, 3));
+	CHECK(is_packet(tp4_data(&area, tp4_ring_at(&s.rx, 2)), 100, 9));
+	close(fd);
+	tp4_close(&s);
+	tp4_area_destroy(&area);
+	CHECK_EQ(0, write_file(HUGE_PAGES, "0"));
+}
+
+static void without_huge_pages_an_area_is_ordinary(void)
+{
+	write_file(HUGE_PAGES, "0");
+	CHECK_EQ(0, tp4_area_create_huge(&area, 6, SIZE));
+	CHECK(area.len < BIG_PAGE);
+	CHECK(area.len >= 6 * SIZE);
+	memset(area.addr, 1, area.len);
+}
+
+/* What tp4_open() refuses leaves no socket open, and the caller's alone. */
+static void open_failed(int line, struct tp4_options opt, int want)
+{
+	int before = dup(1), after, e;
+
+	close(before);
+	memset(&s, 0x55, sizeof(s));
+	e = tp4_open(&s, &opt);
+	after = dup(1);
+	close(after);
+	if (e != want)
+		complain(line, "wrong errno", e);
+	else if (s.fd != -1 || s.map)
+		complain(line, "the socket is not as if closed", s.fd);
+	else if (after != before)
+		complain(line, "a file was left open", after);
+	tp4_close(&s);
+}
+
+static void open_refuses_what_makes_no_sense(void)
+{
+	struct tp4_options opt;
+
+	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
+	memset(&opt, 0, sizeof(opt));
+	open_failed(__LINE__, opt, -EINVAL);	/* nothing */
+	open_failed(__LINE__, options(0, 0), -EINVAL);	/* no ring */
+	opt.rx_nr = NR;
+	open_failed(__LINE__, opt, -EINVAL);	/* no area, and 0 is no fd */
+	opt = options(NR, NR);
+	opt.mr_fd = 1;
+	open_failed(__LINE__, opt, -EINVAL);	/* two areas */
+	opt = options(NR, 0);
+	opt.fd = -1;
+	open_failed(__LINE__, opt, -EBADF);
+	opt = options(NR, 0);
+	opt.headroom = 1 << 20;
+	open_failed(__LINE__, opt, -EINVAL);	/* by PACKET_MEMREG */
+	/* by the rings */
+	open_failed(__LINE__, options(NR - 1, NR), -EINVAL);
+	open_failed(__LINE__, options(NR, NR - 1), -EINVAL);
+	opt = options(NR, NR);
+	opt.area = NULL;
+	opt.mr_fd = 1;		/* not a socket */
+	open_failed(__LINE__, opt, -ENOTSOCK);
+}
+
+static void open_takes_a_socket_of_the_callers(void)
+{
+	struct tp4_options opt = options(NR, NR - 1);
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
+	opt.fd = fd;
+	open_failed(__LINE__, opt, -EINVAL);
+	CHECK_EQ(0, close(fd));		/* still the caller's */
+
+	opt.fd = socket(AF_PACKET, SOCK_RAW, 0);
+	opt.tx_nr = NR;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	CHECK_EQ(opt.fd, s.fd);
+	tp4_close(&s);
+	CHECK(close(opt.fd) < 0 && errno == EBADF);	/* now the library's */
+}
+
+static void closing_twice_closes_nothing_else(void)
+{
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	fd = s.fd;
+	tp4_close(&s);
+	CHECK_EQ(-1, s.fd);
+	CHECK_EQ(fd, dup(1));
+	s.fd = fd;
+	tp4_close(&s);
+	CHECK_EQ(0, close(fd));
+	memset(&s, 0, sizeof(s));
+	tp4_close(&s);		/* not file 0 */
+	CHECK(dup2(0, 0) == 0);
+}
+
+static void received_packets_are_those_sent(void)
+{
+	unsigned int i, n, seq = 0, got = 0;
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	fd = plain_socket();
+	/* Several times round the ring, in batches that do not divide it. */
+	while (got < 5 * NR) {
+		CHECK_EQ(0, plain_send(fd, 37, 200, seq));
+		seq += 37;
+		n = wait_rx(&s, 37);
+		CHECK_EQ(37, n);
+		CHECK_EQ(0, tp4_ring_error(&s.rx, n));
+		for (i = 0; i < n; i++, got++) {
+			struct tpacket4_desc *d = tp4_ring_at(&s.rx, i);
+
+			CHECK(d->len == 200 && !d->flags);
+			CHECK(is_packet(tp4_data(&area, d), 200, got));
+		}
+		tp4_ring_recycle(&s.rx, n);
+		CHECK(!tp4_rx_need_kick(&s));	/* copy mode */
+	}
+	close(fd);
+}
+
+static void packet_of_several_frames_is_a_chain(void)
+{
+	unsigned int i, n = 0, len = 0;
+	static __u8 packet[16384];
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 1, 5000, 3));
+	n = wait_rx(&s, 3);
+	CHECK_EQ(3, n);
+	for (i = 0; i < n; i++) {
+		struct tpacket4_desc *d = tp4_ring_at(&s.rx, i);
+
+		CHECK_EQ(i < 2 ? TP4_PKT_CONT : 0, d->flags);
+		memcpy(packet + len, tp4_data(&area, d), d->len);
+		len += d->len;
+	}
+	CHECK_EQ(5000, len);
+	CHECK(is_packet(packet, len, 3));
+	tp4_ring_recycle(&s.rx, n);
+	close(fd);
+}
+
+static void sent_packets_arrive_and_frames_come_back(void)
+{
+	unsigned int i, round, free_frames;
+	int fd;
+
+	CHECK_EQ(0, open_bound(0, NR));
+	fd = plain_socket();
+	free_frames = pool.nr;
+	for (round = 0; round < 12; round++) {
+		CHECK_EQ(60, put(&s, 60, 1000, round * 60));
+		CHECK(tp4_need_kick(&s));	/* copy mode */
+		CHECK(tp4_kick(&s, 0) > 0);
+		CHECK_EQ(60, wait_tx(&s, 60));
+		CHECK_EQ(0, tp4_ring_error(&s.tx, 60));
+		tp4_pool_put(&pool, &s.tx, 60);
+		for (i = 0; i < 60; i++)
+			CHECK(plain_receives(fd, 1000, round * 60 + i));
+	}
+	CHECK_EQ(free_frames, pool.nr);
+	CHECK_EQ(0, tp4_ring_pending(&s.tx));
+	close(fd);
+}
+
+static void refused_packet_comes_back_with_its_errno(void)
+{
+	unsigned int i, refused = 0;
+	struct tpacket4_desc bad;
+	int fd;
+
+	CHECK_EQ(0, open_bound(0, NR));
+	fd = plain_socket();
+	memset(&bad, 0, sizeof(bad));
+	bad.idx = 4 * NR;	/* no such frame */
+	bad.len = 100;
+	CHECK_EQ(1, put(&s, 1, 100, 0));
+	CHECK_EQ(1, tp4_ring_send(&s.tx, &bad, 1));
+	CHECK_EQ(1, put(&s, 1, 100, 1));
+	CHECK(tp4_kick(&s, 0) > 0);
+	CHECK_EQ(3, wait_tx(&s, 3));
+	CHECK_EQ(-EINVAL, tp4_ring_error(&s.tx, 3));
+	/* in which slot is the kernel's choice */
+	for (i = 0; i < 3; i++)
+		if (tp4_ring_at(&s.tx, i)->error) {
+			CHECK_EQ(bad.idx, tp4_ring_at(&s.tx, i)->idx);
+			CHECK_EQ(0, tp4_ring_error(&s.tx, i));
+			refused++;
+		}
+	CHECK_EQ(1, refused);
+	CHECK(plain_receives(fd, 100, 0));
+	CHECK(plain_receives(fd, 100, 1));
+	tp4_ring_take(&s.tx, 3);
+	close(fd);
+}
+
+static void ring_that_is_full_takes_no_more(void)
+{
+	struct tpacket4_desc d;
+	__u64 frame = 0;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	CHECK_EQ(0, tp4_ring_free(&s.rx));
+	CHECK_EQ(0, tp4_ring_post(&s.rx, &frame, 1));
+	CHECK_EQ(NR, put(&s, NR, 100, 0));
+	memset(&d, 0, sizeof(d));
+	CHECK_EQ(0, tp4_ring_send(&s.tx, &d, 1));
+	CHECK_EQ(NR, tp4_ring_pending(&s.tx));
+	CHECK_EQ(0, tp4_ring_forward(&s.rx, &s.tx, tp4_ring_peek(&s.rx, 1)));
+}
+
+/* Two sockets and one area: what the one receives the other sends. */
+static void forwarded_packets_are_not_copied(void)
+{
+	struct tp4_options opt = options(0, NR);
+	unsigned int i, round;
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	opt.area = NULL;
+	opt.mr_fd = s.fd;
+	CHECK_EQ(0, tp4_open(&peer, &opt));
+	CHECK_EQ(0, tp4_bind(&peer, ifindex));
+	fd = plain_socket();
+	for (round = 0; round < 2 * NR / 50 + 1; round++) {
+		CHECK_EQ(0, plain_send(fd, 50, 1400, round * 50));
+		CHECK_EQ(50, wait_rx(&s, 50));
+		CHECK_EQ(50, tp4_ring_forward(&s.rx, &peer.tx, 50));
+		CHECK(tp4_kick(&peer, 0) > 0);
+		CHECK_EQ(50, wait_tx(&peer, 50));
+		CHECK_EQ(0, tp4_ring_error(&peer.tx, 50));
+		CHECK_EQ(50, tp4_ring_refill(&peer.tx, &s.rx, 50));
+		for (i = 0; i < 50; i++)
+			CHECK(plain_receives(fd, 1400, round * 50 + i));
+	}
+	CHECK_EQ(NR, tp4_ring_pending(&s.rx));
+	CHECK_EQ(0, tp4_ring_pending(&peer.tx));
+	close(fd);
+}
+
+static void pool_gives_each_frame_once(void)
+{
+	__u64 got[10];
+	unsigned int i;
+
+	tp4_pool_init(&pool, memory, 100, 8);
+	CHECK_EQ(5, tp4_pool_get(&pool, got, 5));
+	CHECK_EQ(3, tp4_pool_get(&pool, got + 5, 5));
+	CHECK_EQ(0, tp4_pool_get(&pool, got, 1));
+	for (i = 0; i < 8; i++)
+		CHECK_EQ(100 + i, got[i]);
+}
+
+static void statistics_count_what_found_no_frame(void)
+{
+	struct tpacket_stats_v4 st;
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, NR + 20, 100, 0));
+	CHECK_EQ(NR, wait_rx(&s, NR));
+	CHECK_EQ(0, tp4_stats(&s, &st));
+	CHECK_EQ(NR + 20, st.tp_packets);
+	CHECK_EQ(20, st.tp_drops);
+	CHECK_EQ(20, st.rx_ring_full);
+	CHECK_EQ(0, st.rx_no_desc);
+	CHECK_EQ(0, tp4_stats(&s, &st));
+	CHECK_EQ(0, st.tp_packets);
+	close(fd);
+}
+
+static void wait_tells_once_that_the_device_went_down(void)
+{
+	long long end;
+	int fd, got;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 0));
+	CHECK_EQ(0, set_up(ifname, 0));
+	CHECK_EQ(-ENETDOWN, tp4_wait(&s, POLLIN, WAIT_MS));
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 50));
+	CHECK_EQ(-ENETDOWN, (put(&s, 1, 100, 0), tp4_kick(&s, MSG_DONTWAIT)));
+	CHECK_EQ(0, set_up(ifname, 1));
+	fd = plain_socket();
+	end = now_ms() + WAIT_MS;
+	do {	/* the stack loses packets until it has seen the carrier */
+		plain_send(fd, 1, 100, 0);
+		got = tp4_wait(&s, POLLIN, 100);
+	} while (!got && now_ms() < end);
+	CHECK_EQ(POLLIN, got);
+	close(fd);
+}
+
+static void wait_says_that_a_socket_is_closed(void)
+{
+	struct tp4_socket closed;
+
+	memset(&closed, 0, sizeof(closed));
+	closed.fd = dup(1);
+	close(closed.fd);
+	CHECK_EQ(-EBADF, tp4_wait(&closed, POLLIN, WAIT_MS));
+}
+
+static void promiscuous_until_the_socket_is_closed(void)
+{
+	CHECK_EQ(0, open_bound(NR, 0));
+	CHECK(!is_promiscuous(ifname));
+	CHECK_EQ(0, tp4_promisc(&s, ifindex));
+	CHECK(is_promiscuous(ifname));
+	tp4_close(&s);
+	CHECK(!is_promiscuous(ifname));
+}
+
+/* s and peer, of one area, in zero-copy mode at the two ends of the pair. */
+static int open_zerocopy(void)
+{
+	struct tp4_options opt = options(NR, NR);
+	__u64 frames[NR];
+	int e = open_bound(NR, NR);
+
+	if (e)
+		return e;
+	opt.area = NULL;
+	opt.mr_fd = s.fd;
+	e = tp4_open(&peer, &opt);
+	if (e)
+		return e;
+	tp4_pool_get(&pool, frames, NR);
+	tp4_ring_post(&peer.rx, frames, NR);
+	e = tp4_bind(&peer, peerindex);
+	e = e ? e : tp4_zerocopy(&s, 1);
+	return e ? e : tp4_zerocopy(&peer, 1);
+}
+
+static void zero_copy_carries_packets_both_ways(void)
+{
+	unsigned int i, round, seq = 0;
+
+	CHECK_EQ(0, open_zerocopy());
+	for (round = 0; round < 3 * NR / 40; round++, seq += 40) {
+		CHECK_EQ(40, put(&s, 40, 500, seq));
+		CHECK_EQ(40, wait_tx(&s, 40));
+		CHECK_EQ(0, tp4_ring_error(&s.tx, 40));
+		tp4_pool_put(&pool, &s.tx, 40);
+		CHECK_EQ(40, wait_rx(&peer, 40));
+		for (i = 0; i < 40; i++) {
+			struct tpacket4_desc *d = tp4_ring_at(&peer.rx, i);
+
+			CHECK_EQ(500, d->len);
+			CHECK(d->offset >= TP4_ZC_HEADROOM);
+			CHECK(is_packet(tp4_data(&area, d), 500, seq + i));
+		}
+		/* and back as they are */
+		CHECK_EQ(40, tp4_ring_forward(&peer.rx, &peer.tx, 40));
+		CHECK_EQ(40, wait_tx(&peer, 40));
+		CHECK_EQ(40, tp4_ring_refill(&peer.tx, &peer.rx, 40));
+		CHECK_EQ(40, wait_rx(&s, 40));
+		for (i = 0; i < 40; i++)
+			CHECK(is_packet(tp4_data(&area,
+						 tp4_ring_at(&s.rx, i)),
+					500, seq + i));
+		tp4_ring_recycle(&s.rx, 40);
+	}
+}
+
+/* A ring that has run dry is filled; is that all the device has to be told? */
+static void dry_receiver_goes_on_when_told(void)
+{
+	unsigned int i, n, got = 0;
+	__u64 frames[NR];
+
+	CHECK_EQ(0, open_zerocopy());
+	/* Take all that the peer has posted, and a little is lost. */
+	CHECK_EQ(NR, put(&s, NR, 100, 0));
+	CHECK_EQ(NR, wait_tx(&s, NR));
+	tp4_pool_put(&pool, &s.tx, NR);
+	CHECK_EQ(NR, wait_rx(&peer, NR));
+	CHECK_EQ(10, put(&s, 10, 100, 0));
+	CHECK_EQ(10, wait_tx(&s, 10));
+	tp4_pool_put(&pool, &s.tx, 10);
+
+	for (i = 0; i < NR; i++)
+		frames[i] = tp4_ring_at(&peer.rx, i)->idx;
+	tp4_ring_take(&peer.rx, NR);
+	CHECK_EQ(NR, tp4_ring_post(&peer.rx, frames, NR));
+	if (tp4_rx_need_kick(&peer))
+		CHECK_EQ(0, tp4_rx_kick(&peer));
+	CHECK_EQ(20, put(&s, 20, 100, 1000));
+	CHECK_EQ(20, wait_tx(&s, 20));
+	n = wait_rx(&peer, 20);
+	CHECK_EQ(20, n);
+	for (i = 0; i < n; i++)
+		got += is_packet(tp4_data(&area, tp4_ring_at(&peer.rx, i)),
+				 100, 1000 + i);
+	CHECK_EQ(20, got);
+}
+
+/* Sends nothing but by need_kick(); then the device must have been told. */
+static void sender_that_kicks_when_asked_loses_nothing(void)
+{
+	unsigned int i;
+
+	CHECK_EQ(0, open_zerocopy());
+	for (i = 0; i < 200; i++) {
+		long long end = now_ms() + WAIT_MS;
+
+		CHECK_EQ(1, put(&s, 1, 100, i));
+		if (tp4_need_kick(&s))
+			CHECK(tp4_kick(&s, MSG_DONTWAIT) >= 0);
+		while (!tp4_ring_peek(&s.tx, 1) && now_ms() < end)
+			tp4_cpu_relax();
+		CHECK_EQ(1, tp4_ring_peek(&s.tx, 1));
+		tp4_pool_put(&pool, &s.tx, 1);
+		CHECK_EQ(1, wait_rx(&peer, 1));
+		tp4_ring_recycle(&peer.rx, 1);
+	}
+}
+
+static void end_of_zero_copy_is_an_error_of_each_frame(void)
+{
+	unsigned int i;
+
+	CHECK_EQ(0, open_zerocopy());
+	CHECK_EQ(0, tp4_zerocopy(&s, 0));
+	CHECK_EQ(NR, wait_rx(&s, NR));
+	CHECK_EQ(-ECANCELED, tp4_ring_error(&s.rx, 1));
+	for (i = 0; i < NR; i++)
+		CHECK_EQ(ECANCELED, tp4_ring_at(&s.rx, i)->error);
+	tp4_ring_recycle(&s.rx, NR);
+	CHECK_EQ(NR, tp4_ring_pending(&s.rx));
+}
+
+static void busy_polling_receives(void)
+{
+	unsigned int n = 0;
+	long long end;
+
+	CHECK_EQ(0, open_zerocopy());
+	CHECK_EQ(0, tp4_busy_poll_start(&peer, 20, 64));
+	CHECK_EQ(5, put(&s, 5, 100, 0));
+	if (tp4_need_kick(&s))
+		tp4_kick(&s, MSG_DONTWAIT);
+	end = now_ms() + WAIT_MS;
+	while (n < 5 && now_ms() < end) {
+		CHECK_EQ(0, tp4_busy_poll(&peer));
+		n = tp4_ring_peek(&peer.rx, 5);
+	}
+	CHECK_EQ(5, n);
+	CHECK(is_packet(tp4_data(&area, tp4_ring_at(&peer.rx, 4)), 100, 4));
+}
+
+#define TEST(name)	{ #name, name }
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+	TEST(area_is_shared_by_its_memfd),
+	TEST(area_that_is_too_short_is_refused),
+	TEST(destroying_an_area_twice_closes_nothing_else),
+	TEST(receive_into_huge_pages),
+	TEST(without_huge_pages_an_area_is_ordinary),
+	TEST(open_refuses_what_makes_no_sense),
+	TEST(open_takes_a_socket_of_the_callers),
+	TEST(closing_twice_closes_nothing_else),
+	TEST(received_packets_are_those_sent),
+	TEST(packet_of_several_frames_is_a_chain),
+	TEST(sent_packets_arrive_and_frames_come_back),
+	TEST(refused_packet_comes_back_with_its_errno),
+	TEST(ring_that_is_full_takes_no_more),
+	TEST(forwarded_packets_are_not_copied),
+	TEST(pool_gives_each_frame_once),
+	TEST(statistics_count_what_found_no_frame),
+	TEST(wait_tells_once_that_the_device_went_down),
+	TEST(wait_says_that_a_socket_is_closed),
+	TEST(promiscuous_until_the_socket_is_closed),
+	TEST(zero_copy_carries_packets_both_ways),
+	TEST(dry_receiver_goes_on_when_told),
+	TEST(sender_that_kicks_when_asked_loses_nothing),
+	TEST(end_of_zero_copy_is_an_error_of_each_frame),
+	TEST(busy_polling_receives),
+	{ NULL, NULL }
+};
+
+/* Whether it passed */
+static int run(unsigned int i)
+{
+	int before = failures;
+
+	current = tests[i].name;
+	skipped = NULL;
+	if (!setjmp(end_of_test))
+		tests[i].run();
+	tp4_close(&peer);
+	tp4_close(&s);
+	tp4_area_destroy(&area);
+	printf("%sok %u %s%s%s\n", failures > before ? "not " : "", i + 1,
+	       current, skipped ? " # SKIP " : "", skipped ? skipped : "");
+	return failures == before;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i, passed = 0;
+
+	if (argc == 3) {
+		ifname = argv[1];
+		ifindex = if_nametoindex(argv[1]);
+		peerindex = if_nametoindex(argv[2]);
+	}
+	if (!ifindex || !peerindex) {
+		fprintf(stderr, "usage: lib_test IF PEER\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n");
+	for (i = 0; tests[i].run; i++)
+		passed += run(i);
+	printf("1..%u\n", i);
+	return passed < i ? 1 : 0;
+}

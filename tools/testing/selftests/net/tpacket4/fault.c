@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: set-up that fails. Each call on the way to a socket that works,
+ * in copy and in zero-copy mode, is made with its first allocation or copy from
+ * or to the program failing, then its second, and so on until it succeeds with
+ * none left to fail; then with all allocations failing from a point on, so that
+ * none can hide behind a fallback. What a call returns is documented; after a
+ * failure it succeeds, and the socket works. What is left behind is for the
+ * kernel's own checkers to find.
+ */
+#include "zc.h"
+
+#include <glob.h>
+#include <sys/mount.h>
+
+#define FAIL_NTH	"/proc/thread-self/fail-nth"
+#define DEBUGFS		"/sys/kernel/debug"
+#define NR		4096		/* slots: more than kmalloc() likes */
+#define AREA_FRAMES	1024
+
+struct ctx {
+	char *area;
+	int fd;
+	void *map;
+	size_t map_len;
+};
+
+/* ---- the calls ---- */
+
+static int do_memreg(struct ctx *c)
+{
+	return pv4_memreg(c->fd, c->area, AREA_FRAMES * 2048, 2048, 0);
+}
+
+static int do_version(struct ctx *c)
+{
+	return pv4_setint(c->fd, PACKET_VERSION, TPACKET_V4);
+}
+
+static int do_rx_ring(struct ctx *c)
+{
+	return pv4_set_ring(c->fd, PACKET_RX_RING, c->fd, NR);
+}
+
+static int do_tx_ring(struct ctx *c)
+{
+	return pv4_set_ring(c->fd, PACKET_TX_RING, c->fd, NR);
+}
+
+static int do_mmap(struct ctx *c)
+{
+	c->map = mmap(NULL, c->map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      c->fd, 0);
+	return c->map == MAP_FAILED ? -errno : 0;
+}
+
+static int do_bind(struct ctx *c)
+{
+	return pv4_bind(c->fd, if_a, ETH_P_ALL);
+}
+
+static int do_zerocopy(struct ctx *c)
+{
+	return pv4_setint(c->fd, PACKET_ZEROCOPY, 1);
+}
+
+static int do_copy(struct ctx *c)
+{
+	return pv4_setint(c->fd, PACKET_ZEROCOPY, 0);
+}
+
+static int do_kick(struct ctx *c)
+{
+	struct tpacket4_desc *tx = (struct tpacket4_desc *)c->map + NR;
+
+	if (!desc_is_kernels(tx)) {
+		*tx = (struct tpacket4_desc){ .idx = 3, .len = 1900 };
+		__atomic_store_n(&tx->flags, TP4_DESC_KERNEL, __ATOMIC_RELEASE);
+	}
+	return sendto(c->fd, NULL, 0, 0, NULL, 0) < 0 ? -errno : 0;
+}
+
+static int do_remove_rx(struct ctx *c)
+{
+	return pv4_set_ring(c->fd, PACKET_RX_RING, -1, 0);
+}
+
+static int do_statistics(struct ctx *c)
+{
+	struct tpacket_stats_v4 st;
+
+	return pv4_stats(c->fd, &st);
+}
+
+struct step {
+	int (*fn)(struct ctx *c);
+	const char *name;
+	unsigned int least;		/* failures that must be seen */
+};
+
+/* In the order of the paper, and in that of the RFC's sample */
+static const struct step after_bind[] = {
+	{ do_memreg, "memreg", 3 },
+	{ do_version, "version", 1 },
+	{ do_rx_ring, "rx ring", 3 },
+	{ do_tx_ring, "tx ring", 4 },
+	{ do_mmap, "mmap", 2 },
+	{ do_bind, "bind", 0 },
+	{ do_kick, "kick", 1 },
+	{ do_zerocopy, "zero-copy", 3 },
+	{ do_statistics, "statistics", 1 },
+	{ do_copy, "copy", 1 },
+	{ NULL },
+};
+
+static const struct step before_bind[] = {
+	{ do_version, "version", 1 },
+	{ do_memreg, "memreg", 3 },
+	{ do_zerocopy, "zero-copy", 1 },
+	{ do_tx_ring, "tx ring", 4 },
+	{ do_rx_ring, "rx ring", 3 },
+	{ do_mmap, "mmap", 2 },
+	{ do_bind, "bind, zero-copy", 3 },
+	{ do_copy, "copy", 1 },
+	{ do_zerocopy, "zero-copy again", 3 },
+	{ do_copy, "copy again", 1 },
+	{ NULL },
+};
+
+static const struct step without_map[] = {
+	{ do_version, "version", 1 },
+	{ do_memreg, "memreg", 3 },
+	{ do_rx_ring, "rx ring", 3 },
+	{ do_remove_rx, "no rx ring", 1 },
+	{ do_rx_ring, "rx ring again", 3 },
+	{ NULL },
+};
+
+/* ---- faults ---- */
+
+FIXTURE(fault) {
+	char *area;
+	int nth;			/* FAIL_NTH, open */
+};
+
+FIXTURE_VARIANT(fault) {
+	const struct step *steps;
+};
+
+FIXTURE_VARIANT_ADD(fault, zerocopy_after_bind) { after_bind };
+
+FIXTURE_VARIANT_ADD(fault, zerocopy_before_bind) { before_bind };
+
+FIXTURE_VARIANT_ADD(fault, without_map) { without_map };
+
+/* Sets a file of all kinds of faults, or of one. */
+static void set_fault(const char *kind, const char *file, const char *value)
+{
+	char pattern[128];
+	glob_t paths;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), DEBUGFS "/%s/%s", kind, file);
+	if (glob(pattern, 0, NULL, &paths))
+		return;
+	for (i = 0; i < paths.gl_pathc; i++)
+		write_file(paths.gl_pathv[i], value);
+	globfree(&paths);
+}
+
+static void no_faults(void)
+{
+	set_fault("fail*", "probability", "0");
+	set_fault("fail*", "times", "1");
+	set_fault("fail*", "space", "0");
+	write_file("/proc/thread-self/make-it-fail", "0");
+}
+
+/* Allocations that may sleep fail too, and so does every size of them. */
+static void allow_faults(void)
+{
+	no_faults();
+	set_fault("fail*", "ignore-gfp-wait", "N");
+	set_fault("fail*", "ignore-gfp-highmem", "N");
+	set_fault("fail*", "min-order", "0");
+	set_fault("fail*", "interval", "1");
+	set_fault("fail*", "task-filter", "Y");
+	set_fault("failslab", "cache-filter", "N");
+	/* a failure that was asked for is no news for the log */
+	set_fault("fail*", "verbose", "0");
+}
+
+FIXTURE_SETUP(fault)
+{
+	self->nth = open(FAIL_NTH, O_RDWR);
+	if (self->nth < 0)
+		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
+	if (access(DEBUGFS "/failslab", F_OK))
+		mount("none", DEBUGFS, "debugfs", 0, NULL);
+	if (access(DEBUGFS "/failslab", F_OK))
+		SKIP(return, "no failslab: needs CONFIG_FAILSLAB");
+	if (access(DEBUGFS "/fail_page_alloc", F_OK))
+		SKIP(return, "needs CONFIG_FAIL_PAGE_ALLOC");
+	if (access(DEBUGFS "/fail_usercopy", F_OK))
+		SKIP(return, "needs CONFIG_FAULT_INJECTION_USERCOPY");
+	allow_faults();
+	pv4_net_setup(_metadata);
+	self->area = pv4_new_area(AREA_FRAMES * 2048);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(fault)
+{
+	no_faults();
+	close(self->nth);
+}
+
+/* A socket on which the first @n steps have succeeded. */
+static void prepare(struct __test_metadata *_metadata, struct ctx *c,
+		    const struct step *steps, unsigned int n)
+{
+	unsigned int i;
+
+	c->map = MAP_FAILED;
+	c->map_len = 2 * NR * sizeof(struct tpacket4_desc) + getpagesize();
+	c->fd = socket(AF_PACKET, SOCK_RAW, 0);
+	ASSERT_LE(0, c->fd);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, steps[i].fn(c)) {
+			TH_LOG("%s", steps[i].name);
+		}
+}
+
+static void clean(struct ctx *c)
+{
+	if (c->map != MAP_FAILED)
+		munmap(c->map, c->map_len);
+	close(c->fd);
+}
+
+/* Which errors may a fault have, that was injected into set-up? */
+static bool error_is_documented(int err)
+{
+	return err == -ENOMEM || err == -ENOBUFS || err == -EFAULT;
+}
+
+/* Did the call end well, after a fault or without one? If not, does it now? */
+static void check_step(struct __test_metadata *_metadata, struct ctx *c,
+		       const struct step *step, int err, bool injected,
+		       const char *what, unsigned int n)
+{
+	ASSERT_TRUE(!err || (injected && error_is_documented(err))) {
+		TH_LOG("%s, %s %u: %s", step->name, what, n, strerror(-err));
+	}
+	if (err)
+		ASSERT_EQ(0, step->fn(c)) {
+			TH_LOG("%s, after %s %u", step->name, what, n);
+		}
+}
+
+/* Packets go from one socket to another, in zero-copy mode on if_a. */
+static void check_alive(struct __test_metadata *_metadata)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+	char *buf = malloc(BUF_SIZE);
+	struct zc a, b;
+	uint32_t i;
+
+	ASSERT_EQ(0, zc_open(&a, &cfg));
+	cfg.ifname = if_b;
+	cfg.n = 0;
+	ASSERT_EQ(0, zc_open(&b, &cfg));
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(0, zc_send_seq(&a, 100, i));
+		ASSERT_TRUE(packet_ok(buf, zc_recv(&b, buf, BUF_SIZE, WAIT_MS),
+				      100, i));
+	}
+	zc_close(&a);
+	zc_close(&b);
+	free(buf);
+}
+
+/* ---- one after the other ---- */
+
+static int arm(int nth, unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	return pwrite(nth, text, len, 0) == len ? 0 : -errno;
+}
+
+/* True if the fault that was asked for has happened. */
+static bool disarm(int nth)
+{
+	char text[16] = "";
+	bool happened;
+
+	happened = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+	arm(nth, 0);
+	return happened;
+}
+
+TEST_F_TIMEOUT(fault, each_one_fails, 600)
+{
+	struct ctx c = { .area = self->area };
+	const struct step *step;
+	unsigned int n, failed;
+	bool happened;
+	int err;
+
+	for (step = variant->steps; step->fn; step++) {
+		for (n = 1, failed = 0, happened = true; happened; n++) {
+			ASSERT_GT(1000U, n);
+			prepare(_metadata, &c, variant->steps,
+				step - variant->steps);
+			ASSERT_EQ(0, arm(self->nth, n));
+			err = step->fn(&c);
+			happened = disarm(self->nth);
+			failed += err < 0;
+			check_step(_metadata, &c, step, err, happened,
+				   "fault", n);
+			clean(&c);
+		}
+		TH_LOG("%-16s %3u places to fail, %3u failures", step->name,
+		       n - 2, failed);
+		EXPECT_LE(step->least, failed);
+	}
+	check_alive(_metadata);
+}
+
+/* ---- all from a point on ---- */
+
+#define MANY	1000000
+
+static const struct kind {
+	const char *name;
+	unsigned int by;		/* of what its space counts */
+} kinds[] = {
+	/* bytes: smaller steps than any object that matters here */
+	{ "failslab", 32 },
+	/* pages */
+	{ "fail_page_alloc", 1 },
+};
+
+static void set_number(const char *kind, const char *file, unsigned int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	set_fault(kind, file, text);
+}
+
+static void start_after(const char *kind, unsigned int space)
+{
+	set_number(kind, "space", space);
+	set_number(kind, "times", MANY);
+	set_number(kind, "probability", 100);
+	write_file("/proc/thread-self/make-it-fail", "1");
+}
+
+/* How many faults there were; there are no more. */
+static unsigned int stop(const char *kind)
+{
+	unsigned int left = MANY;
+	char path[64];
+	FILE *f;
+
+	write_file("/proc/thread-self/make-it-fail", "0");
+	snprintf(path, sizeof(path), DEBUGFS "/%s/times", kind);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%u", &left) != 1)
+		left = MANY;
+	if (f)
+		fclose(f);
+	no_faults();
+	return MANY - left;
+}
+
+/* How much to give out next; in the short form not each amount */
+static unsigned int more_than(unsigned int space, unsigned int by)
+{
+	unsigned int step = pv4_fast() ? space / 8 : 0;
+
+	return space + (step > by ? step : by);
+}
+
+/* No object, or no page, is to be had once so many have been given out: those
+ * of large tables neither, which are made of pages where kmalloc() fails, and
+ * of single pages where it fails to find them side by side.
+ */
+TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
+{
+	unsigned int space, failed[ARRAY_SIZE(kinds)], faults, k;
+	struct ctx c = { .area = self->area };
+	const struct step *step;
+	int err;
+
+	for (step = variant->steps; step->fn; step++) {
+		for (k = 0; k < ARRAY_SIZE(kinds); k++) {
+			failed[k] = 0;
+			for (space = 0, faults = 1; faults;
+			     space = more_than(space, kinds[k].by)) {
+				ASSERT_GT(1U << 20, space);
+				prepare(_metadata, &c, variant->steps,
+					step - variant->steps);
+				start_after(kinds[k].name, space);
+				err = step->fn(&c);
+				faults = stop(kinds[k].name);
+				failed[k] += err < 0;
+				check_step(_metadata, &c, step, err, faults,
+					   kinds[k].name, space);
+				clean(&c);
+			}
+		}
+		TH_LOG("%-16s %3u failures for want of objects, %3u of pages",
+		       step->name, failed[0], failed[1]);
+		/* what may fail once must fail here */
+		EXPECT_LE(step->least > 1, failed[0] + failed[1]);
+	}
+	check_alive(_metadata);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Huge pages for the selftests of AF_PACKET V4.
+ */
+#ifndef TPACKET4_HUGE_H
+#define TPACKET4_HUGE_H
+
+#include "common.h"
+
+#define NR_HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
+
+/* A line of /proc/meminfo, or -1. */
+static inline long read_meminfo(const char *name)
+{
+	FILE *f = fopen("/proc/meminfo", "r");
+	size_t len = strlen(name);
+	char line[128];
+	long n = -1;
+
+	if (!f)
+		return -1;
+	while (n < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, len) && line[len] == ':')
+			n = atol(line + len + 1);
+	fclose(f);
+	return n;
+}
+
+static long huge_pages_before = -1;	/* reserved, if we have changed that */
+
+/* Sees to it that @n huge pages are free, until huge_pages_restore(). The bytes
+ * of one, or 0 if they are not to be had.
+ */
+static inline size_t need_huge_pages(long n)
+{
+	long total = read_meminfo("HugePages_Total"), size = read_meminfo("Hugepagesize");
+	char text[24];
+
+	if (total < 0 || size <= 0)
+		return 0;
+	if (read_meminfo("HugePages_Free") < n) {
+		snprintf(text, sizeof(text), "%ld", total + n);
+		write_file(NR_HUGE_PAGES, text);
+		huge_pages_before = total;
+	}
+	return read_meminfo("HugePages_Free") < n ? 0 : size << 10;
+}
+
+static inline void huge_pages_restore(void)
+{
+	char text[24];
+
+	if (huge_pages_before < 0)
+		return;
+	snprintf(text, sizeof(text), "%ld", huge_pages_before);
+	write_file(NR_HUGE_PAGES, text);
+}
+
+/* One huge page, as it is filled for a new area; or MAP_FAILED. */
+static inline void *map_huge_page(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (p != MAP_FAILED)
+		memset(p, UNTOUCHED, size);
+	return p;
+}
+
+/* Whether so many are free again: none is pinned any more. */
+static inline bool huge_pages_back(long free)
+{
+	__u64 end = now_ms() + WAIT_MS;
+
+	while (read_meminfo("HugePages_Free") < free) {
+		if (now_ms() > end)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: one thread sleeps in poll() until it may post again, another
+ * kicks. Whatever way the descriptors come back, and however few, the sleeper
+ * hears of it, after he can see them.
+ */
+#include "task.h"
+
+FIXTURE(pollout) {
+	struct pv4 tx, rx;
+};
+
+FIXTURE_SETUP(pollout)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct pv4_cfg rcfg = { .ifname = if_b, .rx_nr = pv4_min_descs() };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, pv4_open(&self->rx, &rcfg));
+}
+
+FIXTURE_TEARDOWN(pollout)
+{
+	pv4_close(&self->tx);
+	pv4_close(&self->rx);
+}
+
+enum poll_result { WRITABLE, TIMED_OUT, FAILED };
+
+/*
+ * A process that sleeps until the ring is writable. Without having been woken
+ * it does not look before the time is over, and that time is what tells.
+ */
+static pid_t sleeper(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	uint64_t start = now_ms();
+	pid_t pid = pv4_fork();
+	int n;
+
+	if (pid)
+		return pid;
+	n = poll(&p, 1, WAIT_MS);
+	if (now_ms() - start >= WAIT_MS)
+		_exit(TIMED_OUT);
+	_exit(n == 1 && p.revents == POLLOUT ? WRITABLE : FAILED);
+}
+
+/* With the ring full of what is not sent yet: sleeps, kicks, and looks whether
+ * the sleeper wakes.
+ */
+static void kick_and_wake(struct __test_metadata *_metadata, struct pv4 *tx,
+			  const char *what)
+{
+	pid_t pid = sleeper(tx->fd);
+
+	ASSERT_LE(0, pid);
+	ASSERT_EQ('S', wait_until_idle(pid));
+	/* what it says depends on what becomes of the packets */
+	pv4_kick(tx, MSG_DONTWAIT);
+	ASSERT_EQ(WRITABLE, exit_within(pid, 2 * WAIT_MS)) {
+		TH_LOG("%s: %d would be: not woken", what, TIMED_OUT);
+	}
+}
+
+static void post_bad(struct pv4 *s, unsigned int n, __u8 flags)
+{
+	struct tpacket4_desc d = { .idx = 1 << 20, .len = 60, .flags = flags };
+
+	/* what has come back names no frame, and nobody sends from it */
+	s->nr_spare = 0;
+	while (n--)
+		pv4_post(&s->tx, &d, 1);
+}
+
+/* The whole ring in packets of @nr_frames descriptors. */
+static void post_ring(struct __test_metadata *_metadata, struct pv4 *s,
+		      unsigned int nr_frames, unsigned int piece)
+{
+	unsigned int i, len = nr_frames * piece;
+	char pkt[MAX_PKT];
+
+	/* nothing is away: the frames may be any */
+	s->nr_spare = 0;
+	for (i = 0; i < s->tx.size; i++)
+		s->spare[s->nr_spare++] = i;
+	for (i = 0; i < s->tx.size / nr_frames; i++) {
+		fill_packet(pkt, len, i);
+		ASSERT_EQ(0, pv4_put(s, pkt, len, piece, 0));
+	}
+	ASSERT_EQ(s->tx.size, s->tx.avail - s->tx.used);
+}
+
+/* One batch of long chains fills the ring: the frames of all are free, and have
+ * been told to be, before the first descriptor is back.
+ */
+TEST_F_TIMEOUT(pollout, one_batch, 120)
+{
+	int round;
+
+	for (round = 0; round < 5; round++) {
+		post_ring(_metadata, &self->tx, 16, 64);
+		kick_and_wake(_metadata, &self->tx, "chains, copied");
+		ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+		post_ring(_metadata, &self->tx, 16, 500);
+		kick_and_wake(_metadata, &self->tx, "chains of pages");
+		ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+	}
+}
+
+TEST_F_TIMEOUT(pollout, many_batches, 120)
+{
+	post_ring(_metadata, &self->tx, 1, 100);
+	kick_and_wake(_metadata, &self->tx, "one frame each");
+}
+
+/* Nothing is sent, and all is free. */
+TEST_F_TIMEOUT(pollout, all_refused, 120)
+{
+	post_bad(&self->tx, self->tx.tx.size, 0);
+	kick_and_wake(_metadata, &self->tx, "bad descriptors");
+	ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+	EXPECT_EQ(self->tx.tx.size, self->tx.errors[EINVAL]);
+	/* a chain that is longer than any packet may be */
+	post_bad(&self->tx, self->tx.tx.size, TP4_PKT_CONT);
+	kick_and_wake(_metadata, &self->tx, "a chain without end");
+	ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+	/* too long for the device */
+	post_ring(_metadata, &self->tx, 8, 1000);
+	ASSERT_EQ(0, net_batch("ip", "link set v4a mtu 1500\n"));
+	kick_and_wake(_metadata, &self->tx, "longer than the MTU");
+	ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+	EXPECT_LE(self->tx.tx.size, self->tx.errors[EMSGSIZE]);
+}
+
+/* A rule refuses all of them. */
+TEST_F_TIMEOUT(pollout, all_dropped_by_a_rule, 120)
+{
+	ASSERT_EQ(0, net_batch("tc", "qdisc add dev v4a clsact\n"));
+	ASSERT_EQ(0, net_batch("tc",
+			       "filter add dev v4a egress matchall action drop\n"));
+	post_ring(_metadata, &self->tx, 16, 64);
+	kick_and_wake(_metadata, &self->tx, "dropped");
+	ASSERT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+	EXPECT_EQ(0U, self->tx.errors[0]);
+}
+
+/* What a full queue holds sets its frames free much later. */
+TEST_F_TIMEOUT(pollout, held_by_a_qdisc, 120)
+{
+	pid_t pid;
+
+	ASSERT_EQ(0, set_qdisc("netem limit 1000 delay 200s"));
+	post_ring(_metadata, &self->tx, 16, 500);
+	pid = sleeper(self->tx.fd);
+	ASSERT_LE(0, pid);
+	ASSERT_LT(0, pv4_kick(&self->tx, MSG_DONTWAIT));
+	EXPECT_EQ('S', wait_until_idle(pid));
+	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
+	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
+	EXPECT_EQ(WRITABLE, exit_within(pid, 2 * WAIT_MS));
+	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: set-up against itself. Threads change one socket in all ways
+ * at once while packets come and go; then every allocation of the set-up is
+ * made to fail, one after the other. The kernel's log tells about most
+ * mistakes (use after free, lockdep, leaks); what can be seen from here is
+ * that only documented errors come, and that all works as before afterwards.
+ */
+#include "racer.h"
+
+#include <glob.h>
+#include <linux/filter.h>
+#include <sys/mount.h>
+
+/* ---- races ---- */
+
+enum race_op {
+	OP_RX_RING, OP_TX_RING, OP_VERSION, OP_BIND, OP_FANOUT, OP_MMAP,
+	OP_KICK, OP_MEMREG, OP_POLL, OP_STATS, OP_REOPEN, OP_FILTER,
+	NR_OPS
+};
+
+static const char * const op_names[NR_OPS] = {
+	"rx ring", "tx ring", "version", "bind", "fanout", "mmap", "kick",
+	"memreg", "poll", "statistics", "close", "filter",
+};
+
+static int race_fd;		/* always this number */
+
+static int race_step(struct race *r, unsigned int op, unsigned int *seed)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 1000) };
+	struct sock_fprog prog = { .filter = code, .len = 1 };
+	unsigned int nr = pv4_min_descs() << (rand_r(seed) % 2);
+	static const char * const names[] = { if_a, if_b, "lo" };
+	struct pollfd p = { .fd = race_fd, .events = POLLIN | POLLOUT };
+	struct tpacket_stats_v4 st;
+	socklen_t len = sizeof(st);
+	int ring = op == OP_RX_RING ? PACKET_RX_RING : PACKET_TX_RING;
+
+	switch (op) {
+	case OP_RX_RING:
+	case OP_TX_RING:
+		return pv4_set_ring(race_fd, ring, race_fd,
+				    rand_r(seed) % 3 ? nr : 0);
+	case OP_VERSION:
+		return pv4_setint(race_fd, PACKET_VERSION,
+				  rand_r(seed) % 3 ? TPACKET_V4 :
+				  rand_r(seed) % 3);
+	case OP_BIND:
+		return pv4_bind(race_fd, names[rand_r(seed) % 3],
+				rand_r(seed) % 8 ? ETH_P_ALL : 0);
+	case OP_FANOUT:
+		return pv4_setint(race_fd, PACKET_FANOUT,
+				  (rand_r(seed) % 3) << 16 | 42);
+	case OP_MMAP:
+		return race_mmap(race_fd, seed);
+	case OP_KICK:
+		return sendto(race_fd, NULL, 0, rand_r(seed) % 4 ?
+			      MSG_DONTWAIT : 0, NULL, 0) < 0 ? -errno : 0;
+	case OP_MEMREG:
+		return pv4_memreg(race_fd, r->area, RACE_FRAMES * 2048, 2048, 0);
+	case OP_POLL:
+		return poll(&p, 1, 1) < 0 ? -errno : 0;
+	case OP_STATS:
+		return getsockopt(race_fd, SOL_PACKET, PACKET_STATISTICS, &st,
+				  &len) ? -errno : 0;
+	case OP_REOPEN:
+		return race_socket(r, race_fd);
+	case OP_FILTER:
+		return setsockopt(race_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
+				  sizeof(prog)) ? -errno : 0;
+	default:
+		return -EDOM;
+	}
+}
+
+/* What an operation may say, each for itself, and no more. */
+static const int expected[NR_OPS][8] = {
+	/* mapped, there already; not the socket's version any more */
+	[OP_RX_RING] = { EBUSY, EINVAL },
+	[OP_TX_RING] = { EBUSY, EINVAL },
+	[OP_VERSION] = { EBUSY },		/* there are rings */
+	[OP_BIND] = { EINVAL },			/* in a fanout group */
+	/* not bound; twice; another mode; the group is full */
+	[OP_FANOUT] = { EINVAL, EALREADY, ENOSPC },
+	[OP_MMAP] = { EINVAL },			/* not as long as the rings */
+	/* not bound, no ring, or one that has gone; full queue or buffer */
+	[OP_KICK] = { ENXIO, EINVAL, EBUSY, ENOBUFS, EAGAIN, ENETDOWN },
+	[OP_MEMREG] = { EBUSY },		/* there is one */
+};
+
+static bool race_error_is_expected(unsigned int op, int err)
+{
+	int i;
+
+	for (i = 0; expected[op][i]; i++)
+		if (expected[op][i] == -err)
+			return true;
+	return false;
+}
+
+FIXTURE(race) {
+	struct race r;
+};
+
+FIXTURE_VARIANT(race) {
+	unsigned int ops[2];
+	unsigned int ms;
+};
+
+#define RING_OPS	(OP(OP_RX_RING) | OP(OP_TX_RING) | OP(OP_MMAP))
+#define DATA_OPS	(OP(OP_KICK) | OP(OP_POLL) | OP(OP_STATS))
+
+FIXTURE_VARIANT_ADD(race, version) {
+	{ RING_OPS | DATA_OPS | OP(OP_BIND), RING_OPS | OP(OP_VERSION) },
+	2000,
+};
+
+FIXTURE_VARIANT_ADD(race, bind) {
+	{ RING_OPS | DATA_OPS, RING_OPS | OP(OP_BIND) }, 2000,
+};
+
+FIXTURE_VARIANT_ADD(race, fanout) {
+	{ RING_OPS | DATA_OPS | OP(OP_BIND) | OP(OP_REOPEN),
+	  RING_OPS | OP(OP_FANOUT) | OP(OP_VERSION) }, 2000,
+};
+
+FIXTURE_VARIANT_ADD(race, close) {
+	{ RING_OPS | DATA_OPS | OP(OP_BIND) | OP(OP_MEMREG),
+	  RING_OPS | OP(OP_REOPEN) }, 2000,
+};
+
+FIXTURE_VARIANT_ADD(race, all) {
+	{ OP(NR_OPS) - 1, OP(NR_OPS) - 1 }, 4000,
+};
+
+FIXTURE_SETUP(race)
+{
+	struct race *r = &self->r;
+
+	pv4_net_setup(_metadata);
+	*r = (struct race) {
+		.step = race_step,
+		.is_expected = race_error_is_expected,
+		.names = op_names,
+		.nr_ops = NR_OPS,
+		.rare = OP(OP_REOPEN),
+		/* the area is registered all the time */
+		.any = OP(OP_MEMREG),
+		.least = 1,
+		.area = pv4_new_area(RACE_FRAMES * 2048),
+	};
+	ASSERT_TRUE(r->area != MAP_FAILED);
+	race_fd = socket(AF_INET, SOCK_DGRAM, 0);
+	ASSERT_LE(0, race_fd);
+	ASSERT_EQ(0, race_socket(r, race_fd));
+	ASSERT_EQ(0, pv4_bind(race_fd, if_b, ETH_P_ALL));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	close(race_fd);
+}
+
+/* A socket of its own still does what it should. */
+static void check_alive(struct __test_metadata *_metadata, char *area)
+{
+	struct pv4_cfg rcfg = {
+		.ifname = if_b, .rx_nr = pv4_min_descs(), .area = area,
+	};
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct pv4 rx, tx;
+	char buf[100];
+	int len;
+
+	ASSERT_EQ(0, pv4_open(&rx, &rcfg));
+	ASSERT_EQ(0, pv4_open(&tx, &tcfg));
+	fill_packet(buf, sizeof(buf), 1);
+	ASSERT_EQ(0, pv4_put(&tx, buf, sizeof(buf), 2048, 0));
+	ASSERT_EQ(100, pv4_kick(&tx, 0));
+	do {
+		len = pv4_recv(&rx, buf, sizeof(buf), WAIT_MS);
+	} while (len > 0 && !packet_ok(buf, len, 100, 1));
+	EXPECT_EQ(100, len);
+	EXPECT_TRUE(pv4_reap_all(&tx, WAIT_MS));
+	close(rx.fd);
+	close(tx.fd);
+}
+
+TEST_F_TIMEOUT(race, threads, 240)
+{
+	race_run(_metadata, &self->r, variant->ops, variant->ms);
+	close(race_fd);
+	race_fd = -1;
+	check_alive(_metadata, self->r.area);
+}
+
+/* ---- failing allocations ---- */
+
+#define FAIL_NTH	"/proc/thread-self/fail-nth"
+
+FIXTURE(fail) {
+	char *area;
+	int nth;			/* FAIL_NTH, open */
+};
+
+/* Lets allocations that may sleep fail too. */
+static void allow_faults(void)
+{
+	static const char * const files[][2] = {
+		{ "fail*/ignore-gfp-wait", "N" },
+		{ "fail*/ignore-gfp-highmem", "N" },
+		{ "fail*/min-order", "0" },
+		{ "failslab/cache-filter", "N" },
+		/* a failure that was asked for is no news for the log */
+		{ "fail*/verbose", "0" },
+	};
+	char pattern[128];
+	glob_t paths;
+	size_t i, k;
+
+	if (access("/sys/kernel/debug/failslab", F_OK))
+		mount("none", "/sys/kernel/debug", "debugfs", 0, NULL);
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(pattern, sizeof(pattern), "/sys/kernel/debug/%s",
+			 files[i][0]);
+		if (glob(pattern, 0, NULL, &paths))
+			continue;
+		for (k = 0; k < paths.gl_pathc; k++)
+			write_file(paths.gl_pathv[k], files[i][1]);
+		globfree(&paths);
+	}
+}
+
+FIXTURE_SETUP(fail)
+{
+	self->nth = open(FAIL_NTH, O_RDWR);
+	if (self->nth < 0)
+		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
+	allow_faults();
+	pv4_net_setup(_metadata);
+	self->area = pv4_new_area(RACE_FRAMES * 2048);
+	ASSERT_TRUE(self->area != MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(fail)
+{
+	close(self->nth);
+}
+
+static int arm(int nth, unsigned int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", n);
+
+	return pwrite(nth, text, len, 0) == len ? 0 : -errno;
+}
+
+/* True if the failure that was asked for has happened. */
+static bool disarm(int nth)
+{
+	char text[16] = "";
+	bool happened;
+
+	happened = pread(nth, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+	arm(nth, 0);
+	return happened;
+}
+
+struct fail_ctx {
+	char *area;
+	int fd;
+	void *map;
+};
+
+static int fail_memreg(struct fail_ctx *c)
+{
+	return pv4_memreg(c->fd, c->area, RACE_FRAMES * 2048, 2048, 0);
+}
+
+static int fail_rx_ring(struct fail_ctx *c)
+{
+	return pv4_set_ring(c->fd, PACKET_RX_RING, c->fd, 4096);
+}
+
+static int fail_tx_ring(struct fail_ctx *c)
+{
+	return pv4_set_ring(c->fd, PACKET_TX_RING, c->fd, 4096);
+}
+
+static int fail_mmap(struct fail_ctx *c)
+{
+	c->map = mmap(NULL, 8192 * sizeof(struct tpacket4_desc),
+		      PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	return c->map == MAP_FAILED ? -errno : 0;
+}
+
+static int fail_bind(struct fail_ctx *c)
+{
+	return pv4_bind(c->fd, if_a, ETH_P_ALL);
+}
+
+static int fail_kick(struct fail_ctx *c)
+{
+	struct tpacket4_desc *tx = (struct tpacket4_desc *)c->map + 4096;
+
+	tx->idx = 3;
+	tx->len = 1500;
+	tx->flags = TP4_DESC_KERNEL;
+	return sendto(c->fd, NULL, 0, 0, NULL, 0) < 0 ? -errno : 0;
+}
+
+static const struct fail_step {
+	int (*fn)(struct fail_ctx *c);
+	const char *name;
+	unsigned int least;		/* failures that must be seen */
+} fail_steps[] = {
+	{ fail_memreg, "memreg", 2 },
+	{ fail_rx_ring, "rx ring", 1 },
+	{ fail_tx_ring, "tx ring", 1 },
+	{ fail_mmap, "mmap", 1 },
+	{ fail_bind, "bind", 0 },
+	{ fail_kick, "kick", 1 },
+};
+
+/* A socket on which the first @n steps have succeeded. */
+static void fail_prepare(struct __test_metadata *_metadata, struct fail_ctx *c,
+			 unsigned int n)
+{
+	unsigned int i;
+
+	c->map = MAP_FAILED;
+	c->fd = pv4_socket();
+	ASSERT_LE(0, c->fd);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, fail_steps[i].fn(c));
+}
+
+static void fail_clean(struct fail_ctx *c)
+{
+	if (c->map != MAP_FAILED)
+		munmap(c->map, 8192 * sizeof(struct tpacket4_desc));
+	close(c->fd);
+}
+
+/* Each step with its first allocation failing, its second, ... until it needs
+ * no more. After a failure the same step must succeed: nothing is left behind.
+ */
+TEST_F_TIMEOUT(fail, each_allocation, 120)
+{
+	struct fail_ctx c = { .area = self->area };
+	unsigned int i, n, failed;
+	bool happened;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(fail_steps); i++) {
+		const struct fail_step *step = &fail_steps[i];
+
+		for (n = 1, failed = 0, happened = true; happened; n++) {
+			ASSERT_GT(1000U, n);
+			fail_prepare(_metadata, &c, i);
+			ASSERT_EQ(0, arm(self->nth, n));
+			err = step->fn(&c);
+			happened = disarm(self->nth);
+			failed += err < 0;
+			ASSERT_TRUE(!err || (happened &&
+					     (err == -ENOMEM ||
+					      err == -ENOBUFS ||
+					      err == -EFAULT))) {
+				TH_LOG("%s, allocation %u: %s", step->name, n,
+				       strerror(-err));
+			}
+			if (err)
+				ASSERT_EQ(0, step->fn(&c));
+			fail_clean(&c);
+		}
+		TH_LOG("%-8s %u allocations, %u failures", step->name, n - 2,
+		       failed);
+		EXPECT_LE(step->least, failed);
+	}
+	check_alive(_metadata, self->area);
+}
+
+TEST_HARNESS_MAIN

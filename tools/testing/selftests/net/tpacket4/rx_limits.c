@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: what a socket receives, once it is bound and not before, of one
+ * device or of all; and how much of its work a program can leave to the kernel.
+ */
+#include "common.h"
+
+FIXTURE(rx) {
+	struct pv4 s;			/* not bound */
+	int out_a, out_c;		/* send on if_a, and on v4c */
+};
+
+FIXTURE_SETUP(rx)
+{
+	struct pv4_cfg cfg = { .rx_nr = pv4_min_descs() };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, add_pair("v4c", "v4d", MTU));
+	ASSERT_EQ(0, pv4_open(&self->s, &cfg));
+	ASSERT_EQ(0, pv4_setint(self->s.fd, PACKET_IGNORE_OUTGOING, 1));
+	self->out_a = plain_socket(_metadata, if_a, 0);
+	self->out_c = plain_socket(_metadata, "v4c", 0);
+}
+
+FIXTURE_TEARDOWN(rx)
+{
+	pv4_close(&self->s);
+	close(self->out_a);
+	close(self->out_c);
+}
+
+static int send_plain(int fd, uint32_t seq)
+{
+	char pkt[100];
+
+	fill_packet(pkt, sizeof(pkt), seq);
+	return send(fd, pkt, sizeof(pkt), 0);
+}
+
+/* ---- from all devices ---- */
+
+TEST_F_TIMEOUT(rx, any_device, 120)
+{
+	int i;
+
+	ASSERT_EQ(100, send_plain(self->out_a, 1));
+	EXPECT_EQ(-1, recv_one(&self->s, QUIET_MS));
+	ASSERT_EQ(0, pv4_bind(self->s.fd, "", ETH_P_ALL));
+	for (i = 0; i < 600; i++) {
+		ASSERT_EQ(100, send_plain(i & 1 ? self->out_a : self->out_c,
+					  i));
+		ASSERT_EQ(i, recv_one(&self->s, WAIT_MS));
+	}
+	/* one that comes later, too */
+	ASSERT_EQ(0, add_pair("v4e", "v4f", MTU));
+	i = plain_socket(_metadata, "v4e", 0);
+	ASSERT_EQ(100, send_plain(i, 7));
+	EXPECT_EQ(7, recv_one(&self->s, WAIT_MS));
+	close(i);
+
+	/* one only, and all again */
+	ASSERT_EQ(0, pv4_bind(self->s.fd, if_b, ETH_P_ALL));
+	ASSERT_EQ(100, send_plain(self->out_c, 2));
+	ASSERT_EQ(100, send_plain(self->out_a, 3));
+	EXPECT_EQ(3, recv_one(&self->s, WAIT_MS));
+	EXPECT_EQ(-1, recv_one(&self->s, QUIET_MS));
+	ASSERT_EQ(0, pv4_bind(self->s.fd, "", ETH_P_ALL));
+	ASSERT_EQ(100, send_plain(self->out_c, 4));
+	EXPECT_EQ(4, recv_one(&self->s, WAIT_MS));
+}
+
+/* A protocol for socket() makes V1 to V3 receive from then on. V4 does not. */
+TEST_F_TIMEOUT(rx, nothing_before_bind, 120)
+{
+	unsigned int i, nr = pv4_min_descs();
+	struct pv4 s = { .frames = nr, .frame_size = 2048 };
+
+	s.fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+	ASSERT_LE(0, s.fd);
+	ASSERT_EQ(0, pv4_setint(s.fd, PACKET_VERSION, TPACKET_V4));
+	s.area_len = nr * 2048;
+	s.area = pv4_new_area(s.area_len);
+	ASSERT_TRUE(s.area != MAP_FAILED);
+	ASSERT_EQ(0, pv4_memreg(s.fd, s.area, s.area_len, 2048, 0));
+	ASSERT_EQ(0, pv4_set_ring(s.fd, PACKET_RX_RING, s.fd, nr));
+	ASSERT_EQ(0, pv4_map_rings(&s, nr, 0));
+	for (i = 0; i < nr; i++)
+		pv4_rx_post(&s, i);
+	ASSERT_EQ(100, send_plain(self->out_a, 1));
+	EXPECT_EQ(-1, recv_one(&s, QUIET_MS));
+	ASSERT_EQ(0, pv4_setint(s.fd, PACKET_IGNORE_OUTGOING, 1));
+	ASSERT_EQ(0, pv4_bind(s.fd, "", ETH_P_ALL));
+	ASSERT_EQ(100, send_plain(self->out_a, 2));
+	EXPECT_EQ(2, recv_one(&s, WAIT_MS));
+	pv4_close(&s);
+}
+
+/* ---- bad descriptors ---- */
+
+static unsigned int count_back(struct pv4 *s)
+{
+	struct tpacket4_desc d;
+	unsigned int n = 0;
+
+	for (; pv4_take(&s->rx, &d); n++)
+		s->errors[d.error]++;
+	return n;
+}
+
+/* A ring full of what names no frame: one packet has the kernel look at a few
+ * of them only, however many there are. With more packets all come back.
+ */
+TEST_F_TIMEOUT(rx, bad_descriptors_cost_little_each_packet, 120)
+{
+	unsigned int nr = 1 << 15, limit = 1024, i, n, most = 0, back = 0;
+	struct pv4_cfg cfg = { .ifname = if_b, .rx_nr = nr, .frames = 256 };
+	struct tpacket4_desc bad = { .idx = 1 << 20 };
+	struct tpacket_stats_v4 st;
+	struct pv4 s;
+
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	/* as many good ones as there are frames are posted, before them */
+	for (i = s.rx.avail; i < nr; i++)
+		pv4_post(&s.rx, &bad, 1);
+	for (i = 0; i < 256; i++) {
+		ASSERT_EQ(100, send_plain(self->out_a, i));
+		ASSERT_TRUE(pv4_take_wait(&s, &s.rx, &bad, WAIT_MS));
+		ASSERT_EQ(0, bad.error);
+	}
+	ASSERT_EQ(0, pv4_stats(s.fd, &st));
+	for (i = 0; back < nr - 256 && i < nr; i++) {
+		ASSERT_EQ(100, send_plain(self->out_a, i));
+		n = count_back(&s);
+		most = n > most ? n : most;
+		back += n;
+	}
+	TH_LOG("%u packets for %u bad descriptors, at most %u at a time", i,
+	       back, most);
+	EXPECT_GE(limit, most);
+	EXPECT_EQ(nr - 256, back);
+	EXPECT_EQ(nr - 256, s.errors[EINVAL]);
+	ASSERT_EQ(0, pv4_stats(s.fd, &st));
+	EXPECT_EQ(nr - 256, st.rx_invalid_descs);
+	EXPECT_EQ(i, st.tp_drops);
+
+	/* the socket is as good as new */
+	for (i = 0; i < 256; i++)
+		pv4_rx_post(&s, i);
+	for (i = 0; i < 256; i++) {
+		ASSERT_EQ(100, send_plain(self->out_a, i));
+		ASSERT_EQ((int)i, recv_one(&s, WAIT_MS));
+	}
+	pv4_close(&s);
+}
+
+TEST_HARNESS_MAIN

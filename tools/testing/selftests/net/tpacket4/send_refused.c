@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: packets that are never sent, for a rule or the device refuses
+ * them, against those that only have to wait for room in a queue. The former
+ * come back with an errno and are in nobody's way; the latter stay posted.
+ */
+#include "task.h"
+
+#include <sys/mount.h>
+
+#define REFUSED		0x88b6		/* IEEE: local experimental, too */
+
+FIXTURE(refused) {
+	struct pv4 tx, rx;		/* on if_a and if_b */
+};
+
+FIXTURE_VARIANT(refused) {
+	unsigned int len;
+};
+
+FIXTURE_VARIANT_ADD(refused, short_packets) { .len = 100 };
+
+FIXTURE_VARIANT_ADD(refused, long_packets) { .len = LONG_LEN };
+
+FIXTURE_SETUP(refused)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct pv4_cfg rcfg = { .ifname = if_b, .rx_nr = pv4_min_descs() };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, pv4_open(&self->rx, &rcfg));
+	pkt_len = variant->len;
+}
+
+FIXTURE_TEARDOWN(refused)
+{
+	/* A qdisc keeps its packets, they the socket, and that keeps the network
+	 * namespace, with the device and its qdisc.
+	 */
+	set_qdisc("pfifo");
+	pv4_close(&self->tx);
+	pv4_close(&self->rx);
+}
+
+/* An egress rule that drops the packets of this type, and only these. */
+static int drop_on_egress(const char *ifname, int type)
+{
+	char cmd[256];
+
+	snprintf(cmd, sizeof(cmd), "qdisc add dev %s clsact\n"
+		 "filter add dev %s egress protocol 0x%x matchall action drop\n",
+		 ifname, ifname, type);
+	return net_batch("tc", cmd);
+}
+
+static int post_typed(struct pv4 *s, uint32_t seq, int type)
+{
+	char pkt[MAX_PKT];
+
+	fill_packet(pkt, pkt_len, seq);
+	pkt[12] = type >> 8;
+	pkt[13] = type;
+	return pv4_put(s, pkt, pkt_len, 2048, 0);
+}
+
+/* Kicks until all that is posted has come back; false if it does not. */
+static bool kick_all_back(struct pv4 *s)
+{
+	uint64_t end = now_ms() + WAIT_MS;
+
+	while (pv4_reap(s), s->tx.used != s->tx.avail) {
+		pv4_kick(s, MSG_DONTWAIT);
+		if (now_ms() > end)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+static unsigned int errors_told(const struct pv4 *s)
+{
+	unsigned int i, n = 0;
+
+	for (i = 1; i < 256; i++)
+		n += s->errors[i];
+	return n;
+}
+
+/* Every third packet of a batch and more is dropped by the rule. */
+TEST_F_TIMEOUT(refused, egress_drop_tells_an_errno, 120)
+{
+	unsigned int i, nr = 100, good = 0, bad = 0;
+	struct pv4 *tx = &self->tx;
+	struct tpacket4_desc d;
+	int n, sum = 0;
+
+	ASSERT_EQ(0, drop_on_egress(if_a, REFUSED));
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, post_typed(tx, i, i % 3 ? ETH_P_TEST : REFUSED));
+	n = pv4_kick(tx, 0);
+	EXPECT_LT(0, n) {
+		TH_LOG("kick: %d", n);
+	}
+	/* in the order of the ring, where nothing is away for long */
+	for (i = 0; i < nr; i++) {
+		ASSERT_TRUE(pv4_take_wait(tx, &tx->tx, &d, WAIT_MS)) {
+			TH_LOG("only %u of %u came back", i, nr);
+		}
+		good += !d.error;
+		bad += !!d.error;
+		sum += d.error ? 0 : pkt_len;
+	}
+	EXPECT_EQ(nr / 3 + 1, bad);
+	EXPECT_EQ(nr - nr / 3 - 1, good);
+	for (i = 0; i < nr; i++) {
+		if (i % 3)
+			ASSERT_EQ((int)i, recv_one(&self->rx, WAIT_MS));
+	}
+	/* none of them is tried again once the rule is gone */
+	ASSERT_EQ(0, net_batch("tc", "qdisc del dev v4a clsact\n"));
+	EXPECT_EQ(0, pv4_kick(tx, 0));
+	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* All of them, again and again: the ring is never stuck. */
+TEST_F_TIMEOUT(refused, egress_drops_all, 120)
+{
+	struct pv4 *tx = &self->tx;
+	unsigned int i, k, size = tx->tx.size;
+
+	ASSERT_EQ(0, drop_on_egress(if_a, ETH_P_TEST));
+	for (k = 0; k < 4; k++) {
+		for (i = 0; i < size; i++)
+			ASSERT_EQ(0, post_one(tx, i));
+		ASSERT_TRUE(kick_all_back(tx));
+		EXPECT_EQ((k + 1) * size, errors_told(tx));
+		EXPECT_EQ(0U, tx->errors[0]);
+	}
+	ASSERT_EQ(0, net_batch("tc", "qdisc del dev v4a clsact\n"));
+	for (i = 0; i < size; i++)
+		ASSERT_EQ(0, post_one(tx, 1000 + i));
+	EXPECT_EQ((int)(size * pkt_len), pv4_kick(tx, 0));
+	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+	EXPECT_EQ(size, tx->errors[0]);
+	for (i = 0; i < size; i++)
+		ASSERT_EQ(1000 + (int)i, recv_one(&self->rx, WAIT_MS));
+	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* A blocking send of what the rule drops returns. */
+TEST_F_TIMEOUT(refused, blocking_send_returns, 120)
+{
+	struct pv4 *tx = &self->tx;
+	pid_t pid;
+	int i;
+
+	ASSERT_EQ(0, drop_on_egress(if_a, ETH_P_TEST));
+	for (i = 0; i < 40; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		pv4_kick(tx, 0);
+		_exit(0);
+	}
+	EXPECT_EQ(0, exit_within(pid, WAIT_MS));
+	EXPECT_EQ(40U, pv4_reap(tx));
+	EXPECT_EQ(40U, errors_told(tx));
+}
+
+/* Beside the qdisc, a device without a carrier drops. */
+TEST_F_TIMEOUT(refused, no_carrier_tells_an_errno, 120)
+{
+	struct pv4 *tx = &self->tx;
+	int i;
+
+	ASSERT_EQ(0, pv4_setint(tx->fd, PACKET_QDISC_BYPASS, 1));
+	ASSERT_EQ(0, set_up(if_b, false));
+	for (i = 0; i < 40; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	pv4_kick(tx, MSG_DONTWAIT);
+	EXPECT_EQ(40U, pv4_reap(tx));
+	EXPECT_EQ(40U, errors_told(tx));
+	ASSERT_EQ(0, set_up(if_b, true));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	ASSERT_EQ(0, wait_for_carrier(if_b));
+	for (i = 100; i < 110; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	EXPECT_EQ(10 * (int)pkt_len, pv4_kick(tx, 0));
+	for (i = 100; i < 110; i++)
+		EXPECT_EQ(i, recv_one(&self->rx, WAIT_MS));
+	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* With a qdisc: whether that, or the driver, or the stack in place of a qdisc
+ * that was taken away drops them is a question of time. They do come back.
+ */
+TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
+{
+	struct pv4 *tx = &self->tx;
+	int i, round;
+
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, set_up(if_b, false));
+		for (i = 0; i < 40; i++)
+			ASSERT_EQ(0, post_one(tx, i));
+		pv4_kick(tx, MSG_DONTWAIT);
+		EXPECT_TRUE(pv4_reap_all(tx, QUIET_MS));
+		/* and so do those that meet the state of a second later */
+		if (round == 2) {
+			sleep(2);
+			for (i = 0; i < 40; i++)
+				ASSERT_EQ(0, post_one(tx, i));
+			pv4_kick(tx, MSG_DONTWAIT);
+			EXPECT_TRUE(pv4_reap_all(tx, QUIET_MS));
+		}
+		ASSERT_EQ(0, set_up(if_b, true));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		ASSERT_EQ(0, post_one(tx, 100 + round));
+		EXPECT_EQ((int)pkt_len, pv4_kick(tx, 0));
+		EXPECT_EQ(100 + round, recv_one(&self->rx, WAIT_MS));
+		EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+	}
+	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* A packet that is longer than a qdisc ever takes is refused, and does not
+ * wait.
+ */
+TEST_F_TIMEOUT(refused, too_long_for_the_qdisc, 120)
+{
+	struct pv4 *tx = &self->tx;
+	int i;
+
+	ASSERT_EQ(0, set_qdisc("tbf rate 1gbit burst 3000 limit 1000000"));
+	for (i = 0; i < 20; i++) {
+		pkt_len = i % 2 ? variant->len : 5000;
+		ASSERT_EQ(0, post_one(tx, i));
+	}
+	ASSERT_TRUE(kick_all_back(tx)) {
+		TH_LOG("%u are still posted", tx->tx.avail - tx->tx.used);
+	}
+	/* a packet of 5000 bytes has three frames */
+	EXPECT_EQ(30U, errors_told(tx));
+	EXPECT_EQ(10U, tx->errors[0]);
+	pkt_len = variant->len;
+	for (i = 1; i < 20; i += 2)
+		EXPECT_EQ(i, recv_one(&self->rx, WAIT_MS));
+}
+
+/* ---- what has to wait ---- */
+
+/* Behind a full queue stands what will be refused: each gets what it should. */
+TEST_F_TIMEOUT(refused, full_queue_waits, 120)
+{
+	struct tpacket_stats_v4 st;
+	struct pv4 *tx = &self->tx;
+	unsigned int i;
+	int n;
+
+	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 200s"));
+	ASSERT_EQ(0, drop_on_egress(if_a, REFUSED));
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, post_typed(tx, i, i % 2 ? ETH_P_TEST : REFUSED));
+	n = pv4_kick(tx, MSG_DONTWAIT);
+	EXPECT_EQ(4 * (int)pkt_len, n);
+	/* 0 to 8 are sent or refused, 9 has to wait, and all behind it */
+	for (i = 9; i < 20; i++)
+		EXPECT_TRUE(desc_is_kernels(pv4_slot(&tx->tx, i))) {
+			TH_LOG("slot %u", i);
+		}
+	EXPECT_EQ(-ENOBUFS, pv4_kick(tx, MSG_DONTWAIT));
+	EXPECT_EQ(-ENOBUFS, pv4_kick(tx, MSG_DONTWAIT));
+	EXPECT_TRUE(desc_is_kernels(pv4_slot(&tx->tx, 9)));
+	ASSERT_EQ(0, pv4_stats(tx->fd, &st));
+	EXPECT_LT(0U, st.tx_ring_full);
+
+	/* room: what the old qdisc had is gone with it */
+	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
+	EXPECT_EQ(6 * (int)pkt_len, pv4_kick(tx, 0));
+	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+	EXPECT_EQ(10U, errors_told(tx));
+	EXPECT_EQ(10U, tx->errors[0]);
+	for (i = 9; i < 20; i += 2)
+		EXPECT_EQ((int)i, recv_one(&self->rx, WAIT_MS));
+	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* ---- who hears of a drop ---- */
+
+/* The text of @file in tracefs, in @buf; its length or -errno. */
+static ssize_t read_trace(const char *dir, const char *file, char *buf,
+			  size_t size)
+{
+	char path[256];
+	ssize_t n, len = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, buf + len, size - 1 - len)) > 0)
+		len += n;
+	close(fd);
+	buf[len] = 0;
+	return len;
+}
+
+static int write_trace(const char *dir, const char *file, const char *text)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return write_file(path, text);
+}
+
+/* A full queue drops one packet, or none, at a kick. What waits behind it is no
+ * drop, and nobody may hear so.
+ */
+TEST_F_TIMEOUT(refused, waiting_is_no_drop, 120)
+{
+	const char *dir = "/sys/kernel/tracing", *event = "kfree_skb:";
+	static char trace[1 << 18];
+	struct pv4 *tx = &self->tx;
+	unsigned int i, drops = 0;
+	char pid[16], ours[32], *p;
+
+	if (access("/sys/kernel/tracing/events/skb/kfree_skb", F_OK) &&
+	    mount("none", dir, "tracefs", 0, NULL))
+		SKIP(return, "no tracefs: needs CONFIG_ENABLE_DEFAULT_TRACERS");
+	if (access("/sys/kernel/tracing/events/skb/kfree_skb", F_OK))
+		SKIP(return, "no tracepoint skb:kfree_skb");
+	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 200s"));
+	for (i = 0; i < 36; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	ASSERT_EQ(4 * (int)pkt_len, pv4_kick(tx, MSG_DONTWAIT));
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	ASSERT_EQ(0, write_trace(dir, "set_event_pid", pid));
+	ASSERT_EQ(0, write_trace(dir, "trace", ""));
+	ASSERT_EQ(0, write_trace(dir, "events/skb/kfree_skb/enable", "1"));
+	for (i = 0; i < 10; i++)
+		EXPECT_EQ(-ENOBUFS, pv4_kick(tx, MSG_DONTWAIT));
+	ASSERT_EQ(0, write_trace(dir, "events/skb/kfree_skb/enable", "0"));
+	ASSERT_LT(0, read_trace(dir, "trace", trace, sizeof(trace)));
+	/* An interrupt may free somebody else's packet. */
+	snprintf(ours, sizeof(ours), " protocol=%d ", ETH_P_TEST);
+	for (p = strtok(trace, "\n"); p; p = strtok(NULL, "\n"))
+		drops += strstr(p, event) && strstr(p, ours);
+	EXPECT_GE(10U, drops) {
+		TH_LOG("10 kicks, %u events", drops);
+	}
+}
+
+/* ---- headers of varying length ---- */
+
+#define N_AX25		5		/* asm-generic: linux/tty.h */
+#define AX25_DEV	"ax0"
+
+/*
+ * A device of amateur radio, the only ones left whose header may be shorter
+ * than its longest: made of a pty, in the first network namespace. Returns the
+ * pty, or -1; what is sent comes to @master.
+ */
+static int open_ax25(int *to)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+	int slave = -1, n = N_AX25;
+
+	if (master >= 0 && !grantpt(master) && !unlockpt(master))
+		slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	if (slave >= 0 && !ioctl(slave, TIOCSETD, &n) &&
+	    if_nametoindex(AX25_DEV)) {
+		*to = master;
+		return slave;
+	}
+	close(slave);
+	close(master);
+	return -1;
+}
+
+/* The device sends one packet at a time, and the next once this has left. */
+static void drain_modem(int modem)
+{
+	char buf[512];
+
+	do {
+		usleep(20000);
+	} while (read(modem, buf, sizeof(buf)) > 0);
+}
+
+/* What a plain send of as many bytes may do, V4 may. */
+TEST(header_as_short_as_others_may_send)
+{
+	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };
+	int modem = -1, tty = open_ax25(&modem), plain, len, got, want;
+	char pkt[128] = { 1 };		/* a command to the modem */
+	struct tpacket4_desc d;
+	struct pv4 tx;
+
+	if (tty < 0)
+		SKIP(return, "no AX.25 device: needs CONFIG_AX25, CONFIG_MKISS");
+	ASSERT_EQ(0, set_up(AX25_DEV, true));
+	plain = plain_socket(_metadata, AX25_DEV, 0);
+	ASSERT_EQ(0, pv4_open(&tx, &cfg));
+	ASSERT_EQ(0, pv4_bind(tx.fd, AX25_DEV, ETH_P_ALL));
+	for (len = 1; len < (int)sizeof(pkt); len += 7) {
+		want = send(plain, pkt, len, 0) == len ? len : -errno;
+		drain_modem(modem);
+		ASSERT_EQ(0, pv4_put(&tx, pkt, len, 2048, 0));
+		got = pv4_kick(&tx, MSG_DONTWAIT);
+		EXPECT_EQ(want < 0 ? 0 : len, got) {
+			TH_LOG("%d bytes, a plain send says %d", len, want);
+		}
+		drain_modem(modem);
+		if (want > 0)
+			continue;
+		ASSERT_TRUE(pv4_take_wait(&tx, &tx.tx, &d, WAIT_MS));
+		EXPECT_EQ(-want, d.error);
+	}
+	pv4_close(&tx);
+	close(plain);
+	close(tty);
+	close(modem);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4: what a send waits for, and what it says when it has waited.
+ * A qdisc that delays packets holds the frames that the kernel refers to.
+ */
+#include "task.h"
+
+#include <pthread.h>
+
+struct ends {
+	struct pv4 tx, rx;		/* on if_a and if_b */
+	char *buf;
+};
+
+static void ends_open(struct __test_metadata *_metadata, struct ends *e)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct pv4_cfg rcfg = { .ifname = if_b, .rx_nr = 4 * pv4_min_descs() };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&e->tx, &tcfg));
+	ASSERT_EQ(0, pv4_open(&e->rx, &rcfg));
+	e->buf = malloc(MAX_PKT);
+	ASSERT_TRUE(!!e->buf);
+}
+
+static void ends_close(struct ends *e)
+{
+	pv4_close(&e->tx);
+	pv4_close(&e->rx);
+	free(e->buf);
+}
+
+/* ---- all that was posted ---- */
+
+FIXTURE(full) {
+	struct ends e;
+};
+
+FIXTURE_VARIANT(full) {
+	unsigned int len, piece;
+};
+
+FIXTURE_VARIANT_ADD(full, one_frame) { .len = 1900, .piece = 1900 };
+
+FIXTURE_VARIANT_ADD(full, two_frames) { .len = 3000, .piece = 1500 };
+
+FIXTURE_VARIANT_ADD(full, sixteen_frames) { .len = 8000, .piece = 500 };
+
+FIXTURE_SETUP(full)
+{
+	ends_open(_metadata, &self->e);
+}
+
+FIXTURE_TEARDOWN(full)
+{
+	ends_close(&self->e);
+}
+
+/* A blocking send of a ring whose every slot is posted returns once all of
+ * them have come back, and not before.
+ */
+TEST_F_TIMEOUT(full, blocking_send_waits_for_every_slot, 120)
+{
+	struct pv4 *tx = &self->e.tx, *rx = &self->e.rx;
+	unsigned int i, len = variant->len;
+	unsigned int nr = tx->tx.size / (len / variant->piece);
+	uint32_t seq = 0;
+	int round, n;
+
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, set_qdisc("netem limit 1000 delay 300ms"));
+		for (i = 0; i < nr; i++) {
+			fill_packet(self->e.buf, len, seq + i);
+			ASSERT_EQ(0, pv4_put(tx, self->e.buf, len,
+					     variant->piece, 0));
+		}
+		ASSERT_EQ(tx->tx.size, tx->tx.avail - tx->tx.used);
+		EXPECT_EQ((int)(nr * len), pv4_kick(tx, 0));
+		EXPECT_EQ(tx->tx.size, pv4_reap(tx));
+		EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+		EXPECT_EQ((round + 1) * tx->tx.size, tx->errors[0]);
+		for (i = 0; i < nr; i++, seq++) {
+			n = pv4_recv(rx, self->e.buf, MAX_PKT, WAIT_MS);
+			ASSERT_TRUE(packet_ok(self->e.buf, n, len, seq));
+		}
+	}
+}
+
+/* Nor does it return as long as they are away. */
+TEST_F_TIMEOUT(full, blocking_send_waits_as_long_as_it_takes, 120)
+{
+	struct pv4 *tx = &self->e.tx;
+	unsigned int i, len = variant->len;
+	unsigned int nr = tx->tx.size / (len / variant->piece);
+	pid_t pid;
+
+	ASSERT_EQ(0, set_qdisc("netem limit 1000 delay 200s"));
+	for (i = 0; i < nr; i++) {
+		fill_packet(self->e.buf, len, i);
+		ASSERT_EQ(0, pv4_put(tx, self->e.buf, len, variant->piece, 0));
+	}
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(pv4_kick(tx, 0) != (int)(nr * len));
+	EXPECT_EQ('S', wait_until_idle(pid)) {
+		TH_LOG("it has not waited");
+	}
+	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
+	/* the qdisc throws them all away: that sets the frames free, too */
+	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
+	EXPECT_EQ(0, exit_within(pid, WAIT_MS));
+	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+}
+
+/* ---- errors ---- */
+
+FIXTURE(wait) {
+	struct ends e;
+};
+
+FIXTURE_SETUP(wait)
+{
+	ends_open(_metadata, &self->e);
+}
+
+FIXTURE_TEARDOWN(wait)
+{
+	ends_close(&self->e);
+}
+
+static int set_sndtimeo(int fd, int ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) ?
+	       -errno : 0;
+}
+
+/* A full send buffer: EAGAIN for who does not wait, ETIMEDOUT for who did. */
+TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
+{
+	struct pv4 *tx = &self->e.tx;
+	int i, n, least = 2048;
+
+	pkt_len = LONG_LEN;
+	/* a packet passes, and the next one in more than a minute */
+	ASSERT_EQ(0, set_qdisc("tbf rate 200bit burst 3000 limit 1000000"));
+	ASSERT_EQ(0, setsockopt(tx->fd, SOL_SOCKET, SO_SNDBUF, &least,
+				sizeof(least)));
+	ASSERT_EQ(0, set_sndtimeo(tx->fd, 100));
+	for (i = 0; i < 40; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	n = pv4_kick(tx, MSG_DONTWAIT);
+	ASSERT_LT(0, n);
+	ASSERT_GT(40 * LONG_LEN, n);
+	EXPECT_EQ(-EAGAIN, pv4_kick(tx, MSG_DONTWAIT));
+	EXPECT_EQ(-ETIMEDOUT, pv4_kick(tx, 0));
+	EXPECT_EQ(-ETIMEDOUT, pv4_kick(tx, 0));
+	/* what has no room is still posted, and goes once there is some */
+	EXPECT_TRUE(desc_is_kernels(pv4_slot(&tx->tx, 39)));
+	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
+	ASSERT_EQ(0, set_sndtimeo(tx->fd, WAIT_MS));
+	for (; n < 40 * LONG_LEN; n += i) {
+		i = pv4_kick(tx, 0);
+		ASSERT_LT(0, i);
+	}
+	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+	EXPECT_EQ(40U, tx->errors[0]);
+}
+
+struct kicker {
+	struct pv4 *s;
+	int ifindex;			/* where to send */
+	int stop;
+	unsigned int errors;		/* ENETDOWN, as sendto() has told it */
+	int other;			/* an errno that nobody expects */
+};
+
+/* Sends full batches without a pause, to where the address says. */
+static void *kick_all_the_time(void *arg)
+{
+	struct kicker *k = arg;
+	struct sockaddr_ll ll = {
+		.sll_family = AF_PACKET, .sll_ifindex = k->ifindex,
+	};
+
+	while (!__atomic_load_n(&k->stop, __ATOMIC_RELAXED)) {
+		pv4_reap(k->s);
+		while (!post_one(k->s, 1))
+			;
+		if (sendto(k->s->fd, NULL, 0, MSG_DONTWAIT,
+			   (struct sockaddr *)&ll, sizeof(ll)) >= 0)
+			continue;
+		if (errno == ENETDOWN)
+			__atomic_fetch_add(&k->errors, 1, __ATOMIC_RELAXED);
+		else
+			k->other = errno;
+	}
+	return NULL;
+}
+
+static bool downs_told(const struct kicker *k, unsigned int n)
+{
+	uint64_t end = now_ms() + 2000;
+
+	while (__atomic_load_n(&k->errors, __ATOMIC_RELAXED) < n) {
+		if (now_ms() > end)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+/* The device that the socket is bound to goes down in the middle of batches
+ * that are sent elsewhere. Each time the socket's pending error is told once,
+ * by a sendto() or by SO_ERROR, and never lost.
+ */
+TEST_F_TIMEOUT(wait, pending_error_is_told, 120)
+{
+	struct kicker k = { .ifindex = if_nametoindex(if_a) };
+	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };
+	unsigned int i, lost = 0, rounds = 20;
+	struct pv4 s;
+	pthread_t t;
+
+	ASSERT_EQ(0, add_pair("v4c", "v4d", MTU));
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	ASSERT_EQ(0, pv4_bind(s.fd, "v4c", ETH_P_ALL));
+	k.s = &s;
+	ASSERT_EQ(0, pthread_create(&t, NULL, kick_all_the_time, &k));
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, set_up("v4c", false));
+		if (!downs_told(&k, i + 1 - lost))
+			lost++;
+		ASSERT_EQ(0, set_up("v4c", true));
+	}
+	__atomic_store_n(&k.stop, 1, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(t, NULL));
+	EXPECT_EQ(0U, lost) {
+		TH_LOG("of %u errors", rounds);
+	}
+	EXPECT_EQ(rounds, k.errors);
+	EXPECT_EQ(0, k.other);
+	EXPECT_TRUE(pv4_reap_all(&s, WAIT_MS));
+	pv4_close(&s);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,835 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode on two ports of hardware that are wired to each
+ * other: what a driver with rings and DMA has to do right that veth has not.
+ *
+ * TPACKET4_PORTS must be set, and the ports be called v4a and v4b, be up and
+ * without addresses. TPACKET4_PORT_RESET is a shell command that resets v4b.
+ */
+#include "xsk.h"
+#include "zc_load.h"
+#include "zc_many.h"
+
+#define PORT_MTU	8900		/* five frames of 2048 bytes take it */
+
+static const char if_c[] = "v4c", if_d[] = "v4d";	/* veth, to redirect to */
+
+/* Runs a shell command; its exit code. */
+static int run(const char *fmt, ...)
+{
+	char cmd[256];
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	vsnprintf(cmd, sizeof(cmd) - 16, fmt, ap);
+	va_end(ap);
+	strcat(cmd, " >/dev/null 2>&1");
+	ret = system(cmd);
+	return WIFEXITED(ret) ? WEXITSTATUS(ret) : -1;
+}
+
+static int both_mtu(int mtu)
+{
+	int err = set_mtu(if_a, mtu);
+
+	err = err ? err : set_mtu(if_b, mtu);
+	err = err ? err : wait_for_carrier(if_a);
+	return err ? err : wait_for_carrier(if_b);
+}
+
+/* As set_up(), but whatever a packet's address is, the port takes it. */
+static int port_up(const char *name, bool up)
+{
+	struct ifreq ifr = { .ifr_flags = IFF_PROMISC | (up ? IFF_UP : 0) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* All packets by the queues that the tests have. */
+static int channels(int n)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 2 && !err; i++) {
+		const char *name = i ? if_b : if_a;
+
+		/* it is an error to ask for what is there */
+		run("ethtool -L %s combined %d", name, n);
+		err = run("ethtool -l %s | tail -n 2 | grep -w 'Combined:.*%d'",
+			  name, n);
+	}
+	err = err ? err : wait_for_carrier(if_a);
+	return err ? err : wait_for_carrier(if_b);
+}
+
+/* As every test finds the ports, whatever the one before has left. */
+static void ports(struct __test_metadata *_metadata)
+{
+	int i;
+
+	pv4_net_setup(_metadata);
+	for (i = 0; i < 2; i++) {
+		const char *name = i ? if_b : if_a;
+
+		ASSERT_EQ(0, port_up(name, true));
+		xdp_attach_native(name, -1);
+		run("ethtool -G %s rx 512 tx 512", name);
+		run("ethtool -N %s delete 3", name);
+	}
+	ASSERT_EQ(0, channels(1));
+	ASSERT_EQ(0, both_mtu(PORT_MTU));
+}
+
+FIXTURE(port) {
+};
+
+FIXTURE_SETUP(port)
+{
+	ports(_metadata);
+}
+
+FIXTURE_TEARDOWN(port)
+{
+}
+
+/* ---- contents ---- */
+
+static const unsigned int sizes[] = {
+	60, 61, 64, 127, 128, 129, 590, 1000, 1514, 1518, 1663, 1664, 1665,
+	1791, 1792, 1793, 2047, 2048, 2049, 3000, 3584, 3585, 3839, 3840, 3841,
+	5376, 5377, 7168, 7169, 8191, 8914, 9014,
+};
+
+FIXTURE(contents) {
+	struct zc a, b;			/* on if_a and if_b, or no fd */
+	int fd_a, fd_b;			/* else these */
+	char *buf;
+};
+
+FIXTURE_VARIANT(contents) {
+	bool zc_a, zc_b;
+	unsigned int frame_size, headroom, mtu;
+};
+
+FIXTURE_VARIANT_ADD(contents, to_stack) {
+	.zc_a = true, .frame_size = 2048, .mtu = PORT_MTU,
+};
+
+FIXTURE_VARIANT_ADD(contents, from_stack) {
+	.zc_b = true, .frame_size = 2048, .mtu = PORT_MTU,
+};
+
+FIXTURE_VARIANT_ADD(contents, both) {
+	.zc_a = true, .zc_b = true, .frame_size = 2048, .mtu = PORT_MTU,
+};
+
+/* The hardware fills such frames in steps of 128 bytes only. */
+FIXTURE_VARIANT_ADD(contents, headroom) {
+	.zc_a = true, .zc_b = true, .frame_size = 2048, .headroom = 64,
+	.mtu = 8200,
+};
+
+FIXTURE_VARIANT_ADD(contents, page) {
+	.zc_a = true, .zc_b = true, .frame_size = 4096, .mtu = 9000,
+};
+
+FIXTURE_SETUP(contents)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_a, .n = 1, .frame_size = variant->frame_size,
+		.headroom = variant->headroom, .rx_nr = 512,
+	};
+
+	ports(_metadata);
+	ASSERT_EQ(0, both_mtu(variant->mtu));
+	self->a.s.fd = -1;
+	self->b.s.fd = -1;
+	if (variant->zc_a)
+		ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	cfg.ifname = if_b;
+	if (variant->zc_b)
+		ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	self->fd_a = plain_listener(_metadata, if_a);
+	self->fd_b = plain_listener(_metadata, if_b);
+	self->buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!self->buf);
+}
+
+FIXTURE_TEARDOWN(contents)
+{
+	zc_close(&self->a);
+	zc_close(&self->b);
+	close(self->fd_a);
+	close(self->fd_b);
+	free(self->buf);
+}
+
+static int put_a(struct _test_data_contents *self, unsigned int len,
+		 uint32_t seq)
+{
+	if (self->a.s.fd >= 0)
+		return zc_put_seq(&self->a, len, seq);
+	fill_packet(self->buf, len, seq);
+	return send(self->fd_a, self->buf, len, 0) == (int)len ? 0 : -errno;
+}
+
+static int kick_a(struct _test_data_contents *self)
+{
+	return self->a.s.fd < 0 ? 0 : zc_kick(&self->a);
+}
+
+static int recv_b(struct _test_data_contents *self, int ms)
+{
+	if (self->b.s.fd >= 0)
+		return zc_recv(&self->b, self->buf, BUF_SIZE, ms);
+	return plain_recv(self->fd_b, self->buf, BUF_SIZE, ms);
+}
+
+static void expect_settled(struct __test_metadata *_metadata,
+			   struct _test_data_contents *self)
+{
+	EXPECT_EQ(-EAGAIN, recv_b(self, QUIET_MS));
+	if (self->a.s.fd >= 0) {
+		EXPECT_TRUE(zc_reap_all(&self->a, WAIT_MS));
+		EXPECT_TRUE(zc_books_balance(&self->a, NULL));
+		EXPECT_EQ(0U, self->a.s.errors[EMSGSIZE]);
+	}
+	if (self->b.s.fd >= 0) {
+		EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+		/* the stack of the other end does not see it */
+		EXPECT_EQ(-EAGAIN, plain_recv(self->fd_b, self->buf, BUF_SIZE,
+					      0));
+	}
+}
+
+TEST_F_TIMEOUT(contents, one_by_one, 120)
+{
+	unsigned int i, round, n = 0, max = variant->mtu + ETH_HLEN;
+	int len;
+
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < ARRAY_SIZE(sizes) && sizes[i] <= max; i++, n++) {
+			ASSERT_EQ(0, put_a(self, sizes[i], n));
+			ASSERT_EQ(0, kick_a(self));
+			len = recv_b(self, WAIT_MS);
+			ASSERT_TRUE(packet_ok(self->buf, len, sizes[i], n)) {
+				TH_LOG("size %u, received %d", sizes[i], len);
+			}
+		}
+	}
+	expect_settled(_metadata, self);
+}
+
+/* Many under way at once, all chains in a row. */
+TEST_F_TIMEOUT(contents, burst, 120)
+{
+	unsigned int i, round, rounds = pv4_fast() ? 10 : 60, n = 0, seq;
+	unsigned int len[20], max = variant->mtu + ETH_HLEN;
+	int got;
+
+	for (round = 0; round < rounds; round++) {
+		for (i = 0; i < ARRAY_SIZE(len); i++, n++) {
+			len[i] = sizes[n * 7 % ARRAY_SIZE(sizes)];
+			if (len[i] > max)
+				len[i] = max;
+			ASSERT_EQ(0, put_a(self, len[i], n));
+		}
+		ASSERT_EQ(0, kick_a(self));
+		for (i = 0; i < ARRAY_SIZE(len); i++) {
+			seq = n - ARRAY_SIZE(len) + i;
+			got = recv_b(self, WAIT_MS);
+			ASSERT_TRUE(packet_ok(self->buf, got, len[i], seq)) {
+				TH_LOG("packet %u: received %d", seq, got);
+			}
+		}
+	}
+	expect_settled(_metadata, self);
+}
+
+/* Pieces of any length at any offset, up to as many as the hardware takes. */
+TEST_F_TIMEOUT(contents, pieces, 120)
+{
+	static const struct { unsigned int piece, offset; } p[] = {
+		{ 2048, 0 }, { 2047, 1 }, { 1537, 511 }, { 1792, 256 },
+		{ 601, 11 }, { 541, 1507 }, { 61, 3 }, { 13, 700 },
+	};
+	unsigned int i, k, n = 0, max = variant->mtu + ETH_HLEN;
+	int len;
+
+	if (!variant->zc_a)
+		SKIP(return, "the stack has no pieces");
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		for (k = 0; k < ARRAY_SIZE(sizes); k++, n++) {
+			if (sizes[k] > 8 * p[i].piece || sizes[k] > max)
+				continue;
+			fill_packet(self->buf, sizes[k], n);
+			zc_reap(&self->a);
+			ASSERT_EQ(0, zc_put(&self->a, self->buf, sizes[k],
+					    p[i].piece, p[i].offset));
+			ASSERT_EQ(0, zc_kick(&self->a));
+			len = recv_b(self, WAIT_MS);
+			ASSERT_TRUE(packet_ok(self->buf, len, sizes[k], n)) {
+				TH_LOG("%u bytes in pieces of %u at %u: %d",
+				       sizes[k], p[i].piece, p[i].offset, len);
+			}
+		}
+	}
+	expect_settled(_metadata, self);
+}
+
+/* ---- what the hardware does not do ---- */
+
+TEST_F_TIMEOUT(port, refusals, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	struct tpacket4_desc d[9];
+	struct zc z, other;
+	unsigned int i, k;
+	char *buf;
+
+	buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!buf);
+	/* five frames of 1792 bytes do not take a packet of this MTU */
+	ASSERT_EQ(0, both_mtu(9000));
+	EXPECT_EQ(-EMSGSIZE, zc_open(&z, &cfg));
+	EXPECT_FALSE(zc_take(&z, &z.s.rx, &d[0]));
+	zc_close(&z);
+	ASSERT_EQ(0, both_mtu(1500));
+	/* 960 bytes of a frame are too few for it, 1024 not */
+	cfg.headroom = 832;
+	EXPECT_EQ(-EINVAL, zc_open(&z, &cfg));
+	zc_close(&z);
+	cfg.headroom = 768;
+	EXPECT_EQ(0, zc_open(&z, &cfg));
+	zc_close(&z);
+	cfg.headroom = 0;
+	cfg.n = 2;
+	EXPECT_EQ(-ENXIO, zc_open(&z, &cfg));
+	zc_close(&z);
+
+	cfg.n = 1;
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, zc_open(&other, &cfg));
+	zc_close(&other);
+	EXPECT_EQ(0, set_mtu(if_b, 8900));
+	EXPECT_EQ(-EINVAL, set_mtu(if_b, 9000));
+	EXPECT_EQ(0, set_mtu(if_b, 1500));
+	ASSERT_EQ(0, wait_for_carrier(if_b));
+
+	/* too long; too many frames; and shorter than it can send */
+	ASSERT_EQ(0, zc_put_seq(&z, 1515, 0));
+	for (i = 0; i < 9; i++) {
+		d[i] = (struct tpacket4_desc) {
+			.idx = z.s.spare[--z.s.nr_spare],
+			.len = 20,
+			.flags = i == 8 ? 0 : TP4_PKT_CONT,
+		};
+	}
+	zc_post(&z, &z.s.tx, d, 9);
+	ASSERT_EQ(0, zc_put_seq(&z, 16, 0));
+	ASSERT_EQ(0, zc_put_seq(&z, 60, 0));
+	ASSERT_EQ(0, zc_kick(&z));
+	for (k = 0; k < 12; k++) {
+		ASSERT_TRUE(zc_take_wait(&z, &z.s.tx, &d[0], WAIT_MS));
+		EXPECT_EQ(k < 10 ? EMSGSIZE : k < 11 ? EINVAL : 0, d[0].error);
+		z.s.spare[z.s.nr_spare++] = d[0].idx;
+	}
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
+	zc_close(&z);
+	free(buf);
+}
+
+/* A queue pair that is bound does not go, and one that is not may. */
+TEST_F_TIMEOUT(port, channels_stay, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
+	struct zc z;
+
+	if (channels(2))
+		SKIP(return, "the ports have one queue only");
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_NE(0, run("ethtool -L %s combined 1", if_b));
+	EXPECT_EQ(2, zc_get(&z));
+	zc_close(&z);
+	EXPECT_EQ(0, channels(1));
+}
+
+TEST_F_TIMEOUT(port, af_xdp, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	uint64_t end = now_ms() + WAIT_MS;
+	int fd, err;
+	void *umem;
+	struct zc z;
+
+	umem = pv4_new_area(XSK_UMEM);
+	ASSERT_TRUE(umem != MAP_FAILED);
+	/* AF_XDP wants packets of one frame */
+	ASSERT_EQ(0, both_mtu(1500));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, xsk_bind(if_b, 0, XDP_ZEROCOPY, umem));
+	zc_close(&z);
+	fd = xsk_bind_wait(if_b, 0, XDP_ZEROCOPY, umem);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EBUSY, zc_open(&z, &cfg));
+	zc_close(&z);
+	close(fd);
+	do {
+		err = zc_open(&z, &cfg);
+		if (err)
+			zc_close(&z);
+	} while (err == -EBUSY && now_ms() < end);
+	EXPECT_EQ(0, err);
+	zc_close(&z);
+}
+
+/* The least and the most descriptors of the hardware's rings, and of ours. */
+TEST_F_TIMEOUT(port, ring_sizes, 300)
+{
+	static const int hw[] = { 64, 4096 };
+	unsigned int i;
+	struct zc a, b;
+
+	for (i = 0; i < 4; i++) {
+		unsigned int nr = pv4_min_descs() << (i & 1 ? 4 : 0);
+		struct zc_cfg cfg = {
+			.ifname = if_a, .n = 1, .rx_nr = nr, .tx_nr = nr,
+		};
+
+		/* it is an error to ask for what is there */
+		run("ethtool -G %s rx %d tx %d", if_a, hw[i / 2], hw[i / 2]);
+		run("ethtool -G %s rx %d tx %d", if_b, hw[i / 2], hw[i / 2]);
+		ASSERT_EQ(0, run("ethtool -g %s | tail -n +6 | grep -w 'RX:.*%d'",
+				 if_b, hw[i / 2]));
+		ASSERT_EQ(0, zc_open(&a, &cfg));
+		cfg.ifname = if_b;
+		ASSERT_EQ(0, zc_open(&b, &cfg));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		pass_one_by_one(_metadata, &a, &b, 200, pv4_fast() ? 300 :
+								     2000);
+		zc_close(&a);
+		zc_close(&b);
+	}
+}
+
+/* ---- many ---- */
+
+TEST_F_TIMEOUT(port, hundred_thousand, 300)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .rx_nr = 512 };
+	struct zc a, b;
+
+	ASSERT_EQ(0, zc_open(&a, &cfg));
+	cfg.ifname = if_b;
+	ASSERT_EQ(0, zc_open(&b, &cfg));
+	/* less than is posted for sure: nothing may be lost */
+	pass_many(_metadata, &a, &b, pv4_fast() ? 10000 : 100000, 128);
+	EXPECT_TRUE(zc_books_closed(&b));
+	zc_close(&a);
+	zc_close(&b);
+}
+
+/* A ring with nothing to receive into goes on when there is something, without
+ * a system call of the program's.
+ */
+TEST_F_TIMEOUT(port, out_of_frames, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
+	struct tpacket4_desc d = { 0 };
+	uint64_t end;
+	struct zc z;
+	int i, fd;
+
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	fd = plain_listener(_metadata, if_a);
+	for (i = 0; i < 300; i++) {
+		char buf[60];
+
+		fill_packet(buf, sizeof(buf), i);
+		ASSERT_EQ(60, send(fd, buf, sizeof(buf), 0));
+	}
+	EXPECT_FALSE(zc_take(&z, &z.s.rx, &d));
+	for (i = 0; i < 8; i++)
+		zc_rx_post(&z, i);
+	/* the timer that looks for them is slow by now */
+	usleep(100000);
+	for (i = 0; i < 8; i++) {
+		char buf[60];
+
+		fill_packet(buf, sizeof(buf), i);
+		ASSERT_EQ(60, send(fd, buf, sizeof(buf), 0));
+		end = now_ms() + WAIT_MS;
+		while (!zc_take(&z, &z.s.rx, &d) && now_ms() < end)
+			;
+		ASSERT_GT(end, now_ms());
+		EXPECT_EQ((uint32_t)i,
+			  packet_seq(pv4_frame(&z.s, d.idx) + d.offset));
+	}
+	EXPECT_TRUE(zc_books_closed(&z));
+	close(fd);
+	zc_close(&z);
+}
+
+/* The stack may go on sending by the same queue. */
+TEST_F_TIMEOUT(port, stack_sends_too, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+	unsigned int i, k, n[2] = { 0 }, rounds = pv4_fast() ? 20 : 200;
+	int fd_a, fd_b, len;
+	char *buf;
+	struct zc z;
+
+	buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!buf);
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	for (i = 0; i < rounds; i++) {
+		for (k = 0; k < 10; k++) {
+			ASSERT_EQ(0, zc_send_seq(&z, 60 + 70 * k, 2 * k));
+			fill_packet(buf, 60 + 600 * k, 2 * k + 1);
+			ASSERT_EQ(60 + 600 * (int)k,
+				  send(fd_a, buf, 60 + 600 * k, 0));
+		}
+		for (k = 0; k < 20; k++) {
+			uint32_t seq;
+
+			len = plain_recv(fd_b, buf, BUF_SIZE, WAIT_MS);
+			ASSERT_LE(60, len);
+			seq = packet_seq(buf);
+			ASSERT_GT(20U, seq);
+			ASSERT_TRUE(packet_ok(buf, len, 60 + seq / 2 *
+					      (seq % 2 ? 600 : 70), seq));
+			n[seq % 2]++;
+		}
+	}
+	EXPECT_EQ(10 * rounds, n[0]);
+	EXPECT_EQ(10 * rounds, n[1]);
+	EXPECT_TRUE(zc_reap_all(&z, WAIT_MS));
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
+	close(fd_a);
+	close(fd_b);
+	zc_close(&z);
+	free(buf);
+}
+
+/* A tag that the hardware takes off is in its place in the ring, and one that a
+ * program sends finds its VLAN.
+ */
+TEST_F_TIMEOUT(port, vlan, 120)
+{
+	static const unsigned int lens[] = { 60, 500, 1784, 1788, 4090, 8000 };
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	struct zc z;
+	int fd;
+
+	ASSERT_EQ(0, run_ip("link add link %s name v4vlan type vlan id 7\n"
+			    "link set v4vlan up\n", if_a));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	z.min_offset -= 4;
+	fd = plain_listener(_metadata, "v4vlan");
+	pass_tagged(_metadata, &z, fd, lens, ARRAY_SIZE(lens), 30);
+	close(fd);
+	zc_close(&z);
+	run_ip("link del v4vlan\n");
+}
+
+/* ---- XDP ---- */
+
+TEST_F_TIMEOUT(port, xdp, 300)
+{
+	static const unsigned int len[] = { 60, 61, 1000, 1514, 1800, 5000 };
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	unsigned int i, k, n = 0, rounds = pv4_fast() ? 5 : 20;
+	int fd_a, fd_b, fd_d, map, ifindex, pass;
+	struct xdp_keyed x;
+	uint32_t seq;
+	struct zc z;
+	char *buf;
+
+	buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!buf);
+	ASSERT_EQ(0, add_pair(if_c, if_d, 9000));
+	pass = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, pass);
+	ASSERT_EQ(0, xdp_attach_native(if_d, pass));
+	map = bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1);
+	ASSERT_LE(0, map);
+	ifindex = if_nametoindex(if_c);
+	ASSERT_EQ(0, bpf_set(map, 0, &ifindex));
+	ASSERT_EQ(0, xdp_keyed_load(&x, map, BPF_F_XDP_HAS_FRAGS));
+	for (i = 0; i < NR_KEYS; i++)
+		ASSERT_EQ(0, xdp_set_action(&x, i, i <= XDP_PASS_TO_KERNEL ?
+						   i : XDP_PASS));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	ASSERT_EQ(0, wait_for_carrier(if_b));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	fd_d = plain_listener(_metadata, if_d);
+
+	for (i = 0; i < rounds; i++) {
+		for (k = 0; k < ARRAY_SIZE(len); k++) {
+			for (int act = 0; act <= XDP_PASS_TO_KERNEL; act++, n++) {
+				int got = -EAGAIN;
+
+				seq = key_seq(act, n);
+				fill_packet(buf, len[k], seq);
+				ASSERT_EQ((int)len[k],
+					  send(fd_a, buf, len[k], 0));
+				switch (act) {
+				case XDP_PASS:
+					got = zc_recv(&z, buf, BUF_SIZE,
+						      WAIT_MS);
+					break;
+				case XDP_TX:
+					got = plain_recv(fd_a, buf, BUF_SIZE,
+							 WAIT_MS);
+					break;
+				case XDP_REDIRECT:
+					got = plain_recv(fd_d, buf, BUF_SIZE,
+							 WAIT_MS);
+					break;
+				case XDP_PASS_TO_KERNEL:
+					got = plain_recv(fd_b, buf, BUF_SIZE,
+							 WAIT_MS);
+					break;
+				default:
+					continue;
+				}
+				ASSERT_TRUE(packet_ok(buf, got, len[k], seq)) {
+					TH_LOG("action %d, %u bytes: %d", act,
+					       len[k], got);
+				}
+			}
+		}
+	}
+	/* to where they should have gone and nowhere else */
+	EXPECT_EQ(-EAGAIN, zc_recv(&z, buf, BUF_SIZE, QUIET_MS));
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_a, buf, BUF_SIZE, 0));
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, BUF_SIZE, 0));
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_d, buf, BUF_SIZE, 0));
+	for (i = 0; i <= XDP_PASS_TO_KERNEL; i++)
+		EXPECT_EQ(rounds * ARRAY_SIZE(len), bpf_get(x.counts, i));
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
+	EXPECT_EQ(z.s.rx.size, z.s.rx.avail - z.s.rx.used);
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	EXPECT_EQ(1, zc_get(&z));
+	run_ip("link del %s\n", if_c);
+	close(fd_a);
+	close(fd_b);
+	close(fd_d);
+	close(pass);
+	zc_close(&z);
+	free(buf);
+}
+
+/* ---- steering ---- */
+
+TEST_F_TIMEOUT(port, steering, 120)
+{
+	static const char flow[] = "flow-type udp4 src-port 4242 dst-port 9";
+	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
+	unsigned int i, n = pv4_fast() ? 50 : 500;
+	char buf[200], got[2048];
+	int fd_a, fd_b, len;
+	struct zc z;
+
+	if (channels(2))
+		SKIP(return, "the ports have one queue only");
+	/* all to queue 0, but for one flow */
+	ASSERT_EQ(0, run("ethtool -X %s equal 1", if_b));
+	ASSERT_EQ(0, run("ethtool -K %s ntuple on", if_b));
+	ASSERT_EQ(0, run("ethtool -N %s %s action 1 loc 3", if_b, flow));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, wait_for_carrier(if_b));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	for (i = 0; i < n; i++) {
+		fill_udp(buf, sizeof(buf), 4243, i);
+		buf[37] = 9;
+		ASSERT_EQ((int)sizeof(buf), send(fd_a, buf, sizeof(buf), 0));
+		len = plain_recv(fd_b, got, sizeof(got), WAIT_MS);
+		ASSERT_EQ((int)sizeof(buf), len);
+		ASSERT_EQ(0, memcmp(buf, got, len));
+		fill_udp(buf, sizeof(buf), 4242, i);
+		buf[37] = 9;
+		ASSERT_EQ((int)sizeof(buf), send(fd_a, buf, sizeof(buf), 0));
+		len = zc_recv(&z, got, sizeof(got), WAIT_MS);
+		ASSERT_EQ((int)sizeof(buf), len);
+		ASSERT_EQ(0, memcmp(buf, got, len));
+	}
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_b, got, sizeof(got), QUIET_MS));
+	EXPECT_EQ(-EAGAIN, zc_recv(&z, got, sizeof(got), 0));
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
+	run("ethtool -N %s delete 3", if_b);
+	close(fd_a);
+	close(fd_b);
+	zc_close(&z);
+	EXPECT_EQ(0, run("ethtool -X %s default", if_b));
+	EXPECT_EQ(0, channels(1));
+}
+
+/* ---- what happens to a port under load ---- */
+
+static int pass_prog = -1;
+
+static int op_down_up(int i)
+{
+	return port_up(i % 2 ? if_a : if_b, false) |
+	       port_up(i % 2 ? if_a : if_b, true);
+}
+
+static int op_ring(int i)
+{
+	static const int nr[] = { 64, 1024, 4096, 96, 512 };
+
+	return run("ethtool -G %s rx %d tx %d", i % 2 ? if_a : if_b,
+		   nr[i / 2 % 5], nr[(i / 2 + i % 2) % 5]);
+}
+
+static int op_mtu(int i)
+{
+	static const int mtu[] = { 8000, 5000, 8900 };
+
+	return set_mtu(if_a, mtu[i % 3]) | set_mtu(if_b, mtu[i % 3]);
+}
+
+static int op_xdp(int i)
+{
+	return xdp_attach_native(i / 2 % 2 ? if_a : if_b,
+				 i % 2 ? -1 : pass_prog);
+}
+
+static int op_channels(int i)
+{
+	return run("ethtool -L %s combined %d", i / 2 % 2 ? if_a : if_b,
+		   2 - i % 2);
+}
+
+static int op_reset(int i)
+{
+	const char *cmd = getenv("TPACKET4_PORT_RESET");
+
+	return i < 0 ? !cmd : run("%s", cmd);
+}
+
+FIXTURE(op) {
+	struct pair p;
+};
+
+FIXTURE_VARIANT(op) {
+	int (*op)(int i);
+	int rounds;
+};
+
+FIXTURE_VARIANT_ADD(op, down_up) { .op = op_down_up, .rounds = 6 };
+
+FIXTURE_VARIANT_ADD(op, ring) { .op = op_ring, .rounds = 10 };
+
+FIXTURE_VARIANT_ADD(op, mtu) { .op = op_mtu, .rounds = 6 };
+
+FIXTURE_VARIANT_ADD(op, xdp) { .op = op_xdp, .rounds = 8 };
+
+FIXTURE_VARIANT_ADD(op, channels) { .op = op_channels, .rounds = 6 };
+
+FIXTURE_VARIANT_ADD(op, reset) { .op = op_reset, .rounds = 4 };
+
+FIXTURE_SETUP(op)
+{
+	ports(_metadata);
+	pass_prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, pass_prog);
+	pair_open(_metadata, &self->p);
+}
+
+FIXTURE_TEARDOWN(op)
+{
+	pair_close(&self->p);
+	close(pass_prog);
+}
+
+TEST_F_TIMEOUT(op, under_load, 600)
+{
+	int i, rounds = pv4_fast() ? (variant->rounds + 1) / 2 : variant->rounds;
+
+	if (variant->op == op_reset && op_reset(-1))
+		SKIP(return, "TPACKET4_PORT_RESET is not set");
+	if (variant->op == op_channels) {
+		if (run("ethtool -L %s combined 2", if_a))
+			SKIP(return, "the ports have one queue only");
+		run("ethtool -L %s combined 1", if_a);
+	}
+	start_load(_metadata, &self->p);
+	ASSERT_TRUE(flows(&self->p));
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, variant->op(i)) {
+			TH_LOG("round %d", i);
+		}
+		ASSERT_EQ(1, zc_get(&self->p.b));
+		ASSERT_TRUE(flows(&self->p)) {
+			TH_LOG("round %d", i);
+		}
+		/* a device that went down tells its sockets, once */
+		socket_error(self->p.b.s.fd);
+	}
+	xdp_attach_native(if_a, -1);
+	xdp_attach_native(if_b, -1);
+	ASSERT_EQ(0, both_mtu(PORT_MTU));
+	EXPECT_TRUE(flows(&self->p));
+	stop_load(_metadata, &self->p);
+	expect_intact(_metadata, &self->p);
+}
+
+/* A program that dies, and one that turns the mode on and off. */
+TEST_F_TIMEOUT(port, kill_under_load, 300)
+{
+	unsigned int i, rounds = pv4_fast() ? 4 : 15;
+	struct pair p = { 0 };
+	pid_t pid;
+
+	pair_open(_metadata, &p);
+	zc_close(&p.b);
+	p.b.s.fd = -1;
+	p.pid = pv4_fork();
+	ASSERT_LE(0, p.pid);
+	if (!p.pid)
+		_exit(load_main(&p.a, p.load, p.buf));
+	zc_close(&p.a);
+	p.a.s.fd = -1;
+	for (i = 0; i < rounds; i++) {
+		pid = pv4_fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			if (open_loose(&p.b, if_b))
+				_exit(1);
+			load_main(&p.b, p.load, p.buf);
+			_exit(2);
+		}
+		usleep(200000 + 10000 * i);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(-SIGKILL, wait_for_exit(pid));
+	}
+	ASSERT_EQ(0, open_loose(&p.b, if_b));
+	for (i = 0; i < rounds; i++) {
+		ASSERT_TRUE(flows(&p));
+		ASSERT_EQ(0, zc_set(&p.b, 0));
+		ASSERT_LE(0, zc_all_back(&p.b, ECANCELED, WAIT_MS));
+		ASSERT_TRUE(zc_books_closed(&p.b));
+		zc_refill(&p.b);
+		ASSERT_EQ(0, zc_set(&p.b, 1));
+	}
+	EXPECT_TRUE(flows(&p));
+	stop_load(_metadata, &p);
+	expect_intact(_metadata, &p);
+	pair_close(&p);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The plainest possible user of AF_PACKET V4's zero-copy mode: a socket whose
+ * rings are mapped with the status page behind them, and that keeps books on
+ * which of its frames are the kernel's, so that one that comes back twice, or
+ * never, is noticed. Copy mode works with them too, for the mixes.
+ */
+#ifndef TPACKET4_ZC_RING_H
+#define TPACKET4_ZC_RING_H
+
+#include "busy.h"
+#include "ring.h"
+
+#include <linux/bpf.h>
+
+#define BUF_SIZE	131072		/* more than any packet has */
+
+struct zc {
+	struct pv4 s;
+	struct tpacket4_status *status;
+	unsigned char *held;		/* by frame: 1 while the kernel's */
+	unsigned int first, count;	/* of the area, this socket's frames */
+	bool guest;			/* the area is another socket's */
+	unsigned int min_offset;	/* of received data */
+	unsigned int strays;		/* frames that came back unposted */
+	unsigned int rx_errors[256];	/* s.errors is the Tx ring's */
+};
+
+struct zc_cfg {
+	const char *ifname;		/* NULL: not bound */
+	int n;				/* PACKET_ZEROCOPY; 0: copy mode */
+	unsigned int rx_nr, tx_nr;	/* 0: the least that may be */
+	unsigned int frame_size;	/* 0: 2048 */
+	unsigned int headroom, reserve;
+	unsigned int sharers;		/* parts of the area for others */
+	struct zc *area;		/* whose area to use, */
+	unsigned int part;		/* and which part of it */
+	bool rx_empty;			/* post nothing */
+};
+
+/* ---- the books ---- */
+
+static inline void zc_post(struct zc *z, struct pv4_ring *r,
+			   const struct tpacket4_desc *d, unsigned int n)
+{
+	unsigned int i;
+
+	/* before the kernel can have passed them on to someone else */
+	for (i = 0; i < n; i++)
+		if (d[i].idx < z->s.frames)
+			__atomic_store_n(&z->held[d[i].idx], 1,
+					 __ATOMIC_RELEASE);
+	pv4_post(r, d, n);
+}
+
+static inline void zc_rx_post(struct zc *z, __u64 idx)
+{
+	struct tpacket4_desc d = { .idx = idx };
+
+	zc_post(z, &z->s.rx, &d, 1);
+}
+
+static inline bool zc_take(struct zc *z, struct pv4_ring *r,
+			   struct tpacket4_desc *d)
+{
+	if (!pv4_take(r, d))
+		return false;
+	if (d->idx < z->s.frames)
+		z->strays += !__atomic_exchange_n(&z->held[d->idx], 0,
+						  __ATOMIC_ACQ_REL);
+	else
+		z->strays += d->error != EINVAL;
+	return true;
+}
+
+static inline bool zc_take_wait(struct zc *z, struct pv4_ring *r,
+				struct tpacket4_desc *d, int ms)
+{
+	struct pollfd p = { .fd = z->s.fd, .events = POLLIN };
+	__u64 end = now_ms() + ms;
+	char c;
+
+	while (!zc_take(z, r, d)) {
+		if (now_ms() >= end)
+			return false;
+		/* poll() kicks: on Tx that would hide a kick that is missing */
+		if (r == &z->s.rx && all_busy_poll())
+			recv(z->s.fd, &c, 1, MSG_DONTWAIT);
+		else if (r == &z->s.rx)
+			poll(&p, 1, 1);
+		else
+			usleep(100);
+	}
+	return true;
+}
+
+/* Frames that the kernel has. Where an area is shared, those of all sockets. */
+static inline unsigned int zc_held(struct zc *z)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < z->s.frames; i++)
+		n += z->held[i];
+	return n;
+}
+
+/* Descriptors that are posted and have not come back. */
+static inline unsigned int zc_away(struct zc *z)
+{
+	return z->s.rx.avail - z->s.rx.used + z->s.tx.avail - z->s.tx.used;
+}
+
+/* ---- set-up ---- */
+
+static inline int zc_set(struct zc *z, int n)
+{
+	return pv4_setint(z->s.fd, PACKET_ZEROCOPY, n);
+}
+
+static inline int zc_get(struct zc *z)
+{
+	socklen_t len = sizeof(int);
+	int n = -1;
+
+	if (getsockopt(z->s.fd, SOL_PACKET, PACKET_ZEROCOPY, &n, &len))
+		return -errno;
+	return len == sizeof(n) ? n : -EBADMSG;
+}
+
+/* The rings again, this time with the status page behind them. */
+static inline int zc_map_status(struct zc *z)
+{
+	size_t len = z->s.map_len, page = getpagesize();
+	void *p;
+
+	munmap(z->s.map, len);
+	z->s.map_len = len + page;
+	p = mmap(NULL, len + page, PROT_READ | PROT_WRITE, MAP_SHARED, z->s.fd,
+		 0);
+	z->s.map = p;
+	if (p == MAP_FAILED)
+		return -errno;
+	z->s.rx.desc = p;
+	z->s.tx.desc = z->s.rx.desc + z->s.rx.size;
+	z->status = (void *)((char *)p + len);
+	return 0;
+}
+
+/* A socket ready for use, every Rx descriptor posted; 0 or -errno. */
+static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
+{
+	unsigned int rx_nr = cfg->rx_nr ? cfg->rx_nr : pv4_min_descs();
+	unsigned int tx_nr = cfg->tx_nr ? cfg->tx_nr : pv4_min_descs();
+	struct pv4_cfg base = {
+		.rx_nr = rx_nr, .tx_nr = tx_nr,
+		.frame_size = cfg->frame_size, .headroom = cfg->headroom,
+		.reserve = cfg->reserve,
+		.frames = (rx_nr + tx_nr) * (1 + cfg->sharers),
+	};
+	unsigned int i;
+	int err;
+
+	memset(z, 0, sizeof(*z));
+	z->s.fd = -1;
+	z->count = rx_nr + tx_nr;
+	if (cfg->area) {
+		base.area = cfg->area->s.area;
+		base.mr_fd = cfg->area->s.fd;
+		base.frames = cfg->area->s.frames;
+		z->first = cfg->part * z->count;
+		z->guest = true;
+	}
+	err = pv4_open(&z->s, &base);
+	if (err)
+		return err;
+	err = zc_map_status(z);
+	if (err)
+		return err;
+	z->held = cfg->area ? cfg->area->held :
+		  mmap(NULL, z->s.frames, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (z->held == MAP_FAILED)
+		return -ENOMEM;
+	/* what pv4_open() posted was not in the books, and perhaps not ours */
+	memset(z->s.rx.desc, 0, rx_nr * sizeof(*z->s.rx.desc));
+	z->s.rx.avail = 0;
+	z->s.nr_spare = 0;
+	for (i = 0; i < rx_nr && !cfg->rx_empty; i++)
+		zc_rx_post(z, z->first + i);
+	for (i = z->count; i > rx_nr; i--)
+		z->s.spare[z->s.nr_spare++] = z->first + i - 1;
+	z->min_offset = z->s.offset + (cfg->n ? XDP_PACKET_HEADROOM : 0);
+	/* in this order, nothing comes in by copy mode, at another offset */
+	if (cfg->n)
+		err = zc_set(z, cfg->n);
+	if (!err && cfg->n && all_busy_poll())
+		err = busy_poll_by_default(z->s.fd, cfg->ifname);
+	if (!err && cfg->ifname)
+		err = pv4_bind(z->s.fd, cfg->ifname, ETH_P_ALL);
+	return err;
+}
+
+static inline void zc_close(struct zc *z)
+{
+	if (z->s.fd < 0)
+		return;
+	if (z->guest)
+		z->s.area_len = 0;	/* not ours to unmap */
+	else
+		munmap(z->held, z->s.frames);
+	pv4_close(&z->s);
+}
+
+/* ---- packets ---- */
+
+/* As pv4_put(). */
+static inline int zc_put(struct zc *z, const void *buf, size_t len,
+			 unsigned int piece, unsigned int offset)
+{
+	struct tpacket4_desc d[MAX_CHAIN];
+	int n = pv4_cut(&z->s, buf, len, piece, offset, d);
+
+	if (n < 0)
+		return n;
+	zc_post(z, &z->s.tx, d, n);
+	return 0;
+}
+
+static inline unsigned int zc_reap(struct zc *z)
+{
+	struct tpacket4_desc d;
+	unsigned int n = 0;
+
+	for (; zc_take(z, &z->s.tx, &d); n++) {
+		z->s.errors[d.error]++;
+		if (d.idx < z->s.frames)
+			z->s.spare[z->s.nr_spare++] = d.idx;
+	}
+	return n;
+}
+
+static inline bool zc_reap_all(struct zc *z, int ms)
+{
+	__u64 end = now_ms() + ms;
+
+	while (zc_reap(z), z->s.tx.used != z->s.tx.avail) {
+		if (now_ms() >= end)
+			return false;
+		usleep(100);
+	}
+	return true;
+}
+
+static inline int zc_kick(struct zc *z)
+{
+	int ret = pv4_kick(&z->s, MSG_DONTWAIT);
+
+	return ret < 0 ? ret : 0;	/* copy mode: the bytes sent */
+}
+
+/*
+ * Receives one packet into @buf and posts its frames again, and those that came
+ * back with an error, which are counted. Returns the length, -EAGAIN when none
+ * came within @ms, -EBADMSG when the kernel broke the protocol.
+ */
+static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
+{
+	struct pv4 *s = &z->s;
+	struct tpacket4_desc d;
+	size_t len = 0;
+
+	for (;;) {
+		if (!zc_take_wait(z, &s->rx, &d, len ? WAIT_MS : ms))
+			return len ? -EBADMSG : -EAGAIN;
+		if (d.idx >= s->frames)
+			return -EBADMSG;
+		if (d.error) {
+			z->rx_errors[d.error]++;
+			if (d.len || len)
+				return -EBADMSG;
+			zc_rx_post(z, d.idx);
+			continue;
+		}
+		if (d.offset < z->min_offset || d.offset > s->frame_size ||
+		    !d.len || d.len > s->frame_size - d.offset ||
+		    (d.flags & ~TP4_PKT_CONT) || len + d.len > size)
+			return -EBADMSG;
+		memcpy((char *)buf + len, pv4_frame(s, d.idx) + d.offset,
+		       d.len);
+		len += d.len;
+		zc_rx_post(z, d.idx);
+		if (!(d.flags & TP4_PKT_CONT))
+			return len;
+	}
+}
+
+/*
+ * Waits until all that was posted on both rings has come back and keeps it.
+ * Returns how many descriptors came with @error, -EAGAIN if some did not come,
+ * -EBADMSG if one had another error, or a length with it.
+ */
+static inline int zc_all_back(struct zc *z, int error, int ms)
+{
+	struct tpacket4_desc d;
+	int i, n = 0;
+
+	for (i = 0; i < 2; i++) {
+		struct pv4_ring *r = i ? &z->s.tx : &z->s.rx;
+
+		while (r->used != r->avail) {
+			if (!zc_take_wait(z, r, &d, ms))
+				return -EAGAIN;
+			if (d.error && (d.error != error || d.len))
+				return -EBADMSG;
+			n += d.error == error;
+			z->s.spare[z->s.nr_spare++] = d.idx;
+		}
+	}
+	return n;
+}
+
+/* Posts on Rx what zc_all_back() has brought home. */
+static inline void zc_refill(struct zc *z)
+{
+	while (z->s.nr_spare && z->s.rx.avail - z->s.rx.used < z->s.rx.size)
+		zc_rx_post(z, z->s.spare[--z->s.nr_spare]);
+}
+
+/* Every frame of the area is the program's, and none came back twice. */
+static inline bool zc_books_closed(struct zc *z)
+{
+	return !z->strays && !zc_held(z) && !zc_away(z);
+}
+
+/* The kernel has what is posted, no more and no less; @o shares the area. */
+static inline bool zc_books_balance(struct zc *z, struct zc *o)
+{
+	return !z->strays && zc_held(z) == zc_away(z) + (o ? zc_away(o) : 0);
+}
+
+#endif

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode: what is work for the kernel, and what is not.
+ * What cannot be sent costs no CPU, and nobody waits for it for ever; a budget
+ * of one packet is work for everybody in turn; a queue pair that is not bound
+ * has none to do.
+ */
+#include "netdev.h"
+#include "task.h"
+#include "zc.h"
+
+#include <sys/mount.h>
+
+FIXTURE(work) {
+	struct zc a, b;			/* on if_a and if_b */
+	char *buf;
+	char sysfs[32];			/* of this network namespace */
+};
+
+FIXTURE_VARIANT(work) {
+	bool stack;			/* if_b is the stack's */
+};
+
+FIXTURE_VARIANT_ADD(work, to_zc) { .stack = false };
+
+FIXTURE_VARIANT_ADD(work, to_stack) { .stack = true };
+
+static int mount_sysfs(char *dir)
+{
+	snprintf(dir, 32, "/tmp/tpacket4.XXXXXX");
+	if (!mkdtemp(dir) || unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("sysfs", dir, "sysfs", 0, NULL))
+		return -errno;
+	return 0;
+}
+
+static int set_sysfs(const char *dir, const char *ifname, const char *file,
+		     const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/class/net/%s/%s", dir, ifname, file);
+	return write_file(path, text);
+}
+
+FIXTURE_SETUP(work)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, mount_sysfs(self->sysfs));
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	cfg.ifname = if_b;
+	cfg.n = !variant->stack;
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	self->buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!self->buf);
+}
+
+FIXTURE_TEARDOWN(work)
+{
+	zc_close(&self->a);
+	zc_close(&self->b);
+	free(self->buf);
+	umount(self->sysfs);
+	rmdir(self->sysfs);
+}
+
+#define NO_FRAME	0x100000
+
+static void post_one_desc(struct zc *z, __u64 idx, unsigned int len, __u8 flags)
+{
+	struct tpacket4_desc d = { .idx = idx, .len = len, .flags = flags };
+
+	/* what has come back of these is nothing to send from */
+	if (idx == NO_FRAME)
+		z->s.nr_spare = 0;
+	zc_post(z, &z->s.tx, &d, 1);
+}
+
+/* ---- half a chain ---- */
+
+/* Ticks of all CPUs so far: all that they did, or in soft interrupts only */
+static unsigned long long ticks(bool softirq)
+{
+	unsigned long long v[8] = { 0 }, sum = 0;
+	FILE *f = fopen("/proc/stat", "r");
+	int i, n;
+
+	if (!f)
+		return 0;
+	n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v, v + 1,
+		   v + 2, v + 3, v + 4, v + 5, v + 6, v + 7);
+	fclose(f);
+	for (i = 0; i < n; i++)
+		sum += v[i];
+	return softirq ? v[6] : sum;
+}
+
+/* Percent of one CPU that soft interrupts take while this program sleeps */
+static unsigned int softirq_load(unsigned int ms)
+{
+	unsigned long long busy = ticks(true), all = ticks(false);
+
+	usleep(ms * 1000);
+	busy = ticks(true) - busy;
+	all = ticks(false) - all;
+	return all ? 100 * busy * sysconf(_SC_NPROCESSORS_ONLN) / all : 0;
+}
+
+static void expect_quiet(struct __test_metadata *_metadata, const char *what,
+			 unsigned int idle)
+{
+	unsigned int load = softirq_load(1000);
+
+	TH_LOG("%s: %u %% of a CPU, idle %u %%", what, load, idle);
+	EXPECT_GT(idle + 20, load);
+}
+
+/* The end of the chain may come at any time, or never. */
+TEST_F_TIMEOUT(work, half_a_chain_costs_nothing, 120)
+{
+	unsigned int idle, i, len = 14 + 4 + 86;
+	struct zc *a = &self->a;
+	char pkt[256];
+
+	idle = softirq_load(1000);
+	for (i = 0; i < 3; i++) {
+		unsigned int at = a->s.rx.size + 8 * i;
+
+		/* alone, behind a whole packet, and of more than one */
+		fill_packet(pkt, len, 2 * i);
+		if (i == 1) {
+			memcpy(pv4_frame(&a->s, at + 4), pkt, len);
+			post_one_desc(a, at + 4, len, 0);
+		}
+		fill_packet(pkt, len, 2 * i + 1);
+		memcpy(pv4_frame(&a->s, at), pkt, 60);
+		post_one_desc(a, at, 60, TP4_PKT_CONT);
+		if (i == 2) {
+			memcpy(pv4_frame(&a->s, at + 1), pkt + 60, 20);
+			post_one_desc(a, at + 1, 20, TP4_PKT_CONT);
+			memcpy(pv4_frame(&a->s, at + 2), pkt + 80, 24);
+		} else {
+			memcpy(pv4_frame(&a->s, at + 2), pkt + 60, 44);
+		}
+		ASSERT_EQ(0, zc_kick(a));
+		expect_quiet(_metadata, i == 0 ? "alone" : i == 1 ?
+			     "behind a packet" : "two of three", idle);
+		if (i == 1)
+			ASSERT_TRUE(packet_ok(self->buf,
+					      zc_recv(&self->b, self->buf,
+						      BUF_SIZE, WAIT_MS),
+					      len, 2 * i));
+		/* now it comes */
+		post_one_desc(a, at + 2, i == 2 ? 24 : 44, 0);
+		ASSERT_EQ(0, zc_kick(a));
+		ASSERT_TRUE(packet_ok(self->buf,
+				      zc_recv(&self->b, self->buf, BUF_SIZE,
+					      WAIT_MS), len, 2 * i + 1));
+		ASSERT_TRUE(zc_reap_all(a, WAIT_MS));
+	}
+	expect_quiet(_metadata, "all sent", idle);
+	EXPECT_TRUE(zc_books_balance(a, NULL));
+}
+
+/* ---- who waits ---- */
+
+/*
+ * Without this, the queue is looked after before the sendto() that kicks has
+ * begun to wait.
+ */
+static void use_threads(struct __test_metadata *_metadata, const char *sysfs)
+{
+	ASSERT_EQ(0, set_sysfs(sysfs, if_b, "threaded", "1"));
+}
+
+static int set_sndtimeo(int fd, int seconds)
+{
+	struct timeval tv = { .tv_sec = seconds };
+
+	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) ?
+	       -errno : 0;
+}
+
+/* Nothing of all that was posted is a packet. */
+TEST_F_TIMEOUT(work, send_of_bad_descriptors_returns, 120)
+{
+	unsigned int i, k, n = 0;
+	struct zc *a = &self->a;
+	uint64_t start;
+
+	use_threads(_metadata, self->sysfs);
+	/* who is not woken finds at the end of it that all has come back */
+	ASSERT_EQ(0, set_sndtimeo(a->s.fd, WAIT_MS / 1000));
+	for (i = 0; i < 200; i++) {
+		for (k = 0; k < 1 + i % 9; k++, n++)
+			post_one_desc(a, NO_FRAME, 60, 0);
+		start = now_ms();
+		ASSERT_EQ(0, pv4_kick(&a->s, 0));
+		ASSERT_GT(WAIT_MS, now_ms() - start) {
+			TH_LOG("round %u: not woken", i);
+		}
+		ASSERT_EQ(1 + i % 9, zc_reap(a));
+	}
+	EXPECT_EQ(n, a->s.errors[EINVAL]);
+}
+
+/* The same for who sleeps in poll() on a full ring, while another one kicks. */
+TEST_F_TIMEOUT(work, poll_for_refused_slots_wakes, 120)
+{
+	struct zc *a = &self->a;
+	unsigned int i;
+	uint64_t start;
+
+	use_threads(_metadata, self->sysfs);
+	for (i = 0; i < 50; i++) {
+		while (a->s.tx.avail - a->s.tx.used < a->s.tx.size)
+			post_one_desc(a, NO_FRAME, 60, 0);
+		start = now_ms();
+		/* poll() kicks by itself */
+		ASSERT_EQ(POLLOUT, poll_for(a->s.fd, POLLOUT, WAIT_MS));
+		ASSERT_GT(WAIT_MS, now_ms() - start) {
+			TH_LOG("round %u: not woken", i);
+		}
+		ASSERT_TRUE(zc_reap_all(a, WAIT_MS));
+	}
+}
+
+/* A send that has half a chain to wait for. It waits, or finds that there is
+ * nothing to wait for; either will do.
+ */
+static pid_t waiting_send(struct __test_metadata *_metadata, struct zc *z)
+{
+	pid_t pid = pv4_fork();
+
+	if (!pid) {
+		post_one_desc(z, z->s.rx.size, 60, TP4_PKT_CONT);
+		pv4_kick(&z->s, 0);
+		_exit(0);
+	}
+	ASSERT_LE(0, pid);
+	ASSERT_NE(0, wait_until_idle(pid));
+	return pid;
+}
+
+TEST_F_TIMEOUT(work, waiting_send_is_in_no_ones_way, 120)
+{
+	pid_t sender = waiting_send(_metadata, &self->a), other;
+	struct pv4 *s = &self->a.s;
+
+	other = pv4_fork();
+	ASSERT_LE(0, other);
+	if (!other)
+		_exit(mmap(NULL, s->map_len, PROT_READ, MAP_SHARED, s->fd,
+			   0) == MAP_FAILED);
+	EXPECT_EQ(0, exit_within(other, WAIT_MS / 2)) {
+		TH_LOG("mmap() waits for it");
+	}
+	/* first the one that can be killed, then the one that waits for it */
+	kill(sender, SIGKILL);
+	EXPECT_NE(-EAGAIN, exit_within(sender, WAIT_MS));
+}
+
+/* Nor does who leaves the mode wait, and he wakes it. */
+TEST_F_TIMEOUT(work, leaving_ends_a_waiting_send, 120)
+{
+	pid_t sender = waiting_send(_metadata, &self->a), other;
+
+	other = pv4_fork();
+	ASSERT_LE(0, other);
+	if (!other)
+		_exit(!!zc_set(&self->a, 0));
+	EXPECT_EQ(0, exit_within(other, WAIT_MS / 2)) {
+		TH_LOG("PACKET_ZEROCOPY waits for it");
+	}
+	EXPECT_EQ(0, exit_within(sender, WAIT_MS / 2));
+	kill(sender, SIGKILL);
+	EXPECT_FALSE(desc_is_kernels(pv4_slot(&self->a.s.tx, 0)));
+}
+
+/* ---- a budget of one ---- */
+
+/* Packets from a zero-copy socket and from the stack, for a program that polls
+ * its queue itself and allows one packet a time: it gets both.
+ */
+TEST_F_TIMEOUT(work, busy_poll_budget_of_one, 120)
+{
+	int plain, fd = self->b.s.fd, i, len, nr = 20, got[2] = { 0 };
+	uint64_t end = now_ms() + WAIT_MS;
+	char pkt[100], byte;
+	uint32_t seq;
+
+	if (variant->stack)
+		SKIP(return, "a socket in copy mode polls no queue");
+	plain = plain_socket(_metadata, if_a, 0);
+	/* nobody but the program looks at the queue: the timer is far away */
+	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",
+			       "1000"));
+	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "gro_flush_timeout",
+			       "100000000000"));
+	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL, 2000));
+	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL_BUDGET, 1));
+	ASSERT_EQ(0, set_sockopt(fd, SO_PREFER_BUSY_POLL, 1));
+	/* the first packet tells the socket which NAPI it is that it polls */
+	ASSERT_EQ(0, zc_send_seq(&self->a, 100, 0));
+	ASSERT_EQ(100, zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS));
+	for (i = 0; i < 10; i++)
+		recv(fd, &byte, 1, MSG_DONTWAIT);
+	for (i = 0; i < nr; i++) {
+		fill_packet(pkt, sizeof(pkt), 1000 + i);
+		ASSERT_EQ(100, send(plain, pkt, sizeof(pkt), 0));
+		ASSERT_EQ(0, zc_send_seq(&self->a, 100, 2000 + i));
+	}
+	while (got[0] + got[1] < 2 * nr && now_ms() < end) {
+		recv(fd, &byte, 1, MSG_DONTWAIT);
+		len = zc_recv(&self->b, self->buf, BUF_SIZE, 0);
+		if (len == -EAGAIN)
+			continue;
+		seq = packet_seq(self->buf);
+		ASSERT_TRUE(packet_ok(self->buf, len, 100, seq));
+		i = seq >= 2000;
+		ASSERT_EQ((i ? 2000U : 1000U) + got[i], seq);
+		got[i]++;
+	}
+	EXPECT_EQ(nr, got[0]) {
+		TH_LOG("from the stack");
+	}
+	EXPECT_EQ(nr, got[1]) {
+		TH_LOG("from the other socket");
+	}
+	close(plain);
+}
+
+/* ---- queues that nobody has bound ---- */
+
+/* Their packets go as they went: NAPI is for the queue pair that is bound. */
+TEST_F_TIMEOUT(work, other_queues_get_no_napi, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+	struct zc z;
+
+	zc_close(&self->a);
+	zc_close(&self->b);
+	self->a.s.fd = -1;
+	self->b.s.fd = -1;
+	ASSERT_EQ(0, set_channels(if_a, 2, 2));
+	ASSERT_EQ(0, set_channels(if_b, 2, 2));
+	ASSERT_EQ(0, count_napi(if_a));
+	ASSERT_EQ(0, count_napi(if_b));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(1, count_napi(if_a));
+	EXPECT_EQ(1, count_napi(if_b));
+	/* through a device that is down and up again, too */
+	ASSERT_EQ(0, set_up(if_b, false));
+	ASSERT_EQ(0, set_up(if_b, true));
+	ASSERT_EQ(0, set_up(if_a, false));
+	ASSERT_EQ(0, set_up(if_a, true));
+	EXPECT_EQ(1, count_napi(if_a));
+	EXPECT_EQ(1, count_napi(if_b));
+	zc_close(&z);
+	EXPECT_EQ(0, count_napi(if_a));
+	EXPECT_EQ(0, count_napi(if_b));
+}
+
+TEST_HARNESS_MAIN

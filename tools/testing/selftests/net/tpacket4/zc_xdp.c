@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode: XDP programs at the receiving end. Every action
+ * in zero-copy and in copy mode: where the packet is seen, and where it is not,
+ * with which contents, and what was counted.
+ */
+#include "zc_bed.h"
+
+#define PKTS		12	/* of each key */
+
+FIXTURE_VARIANT_ADD(xdp, plain_to_copy) { .frags = false };
+
+FIXTURE_VARIANT_ADD(xdp, generic_to_copy) { .generic = true };
+
+FIXTURE_VARIANT_ADD(xdp, zc_to_copy) { .zc_tx = true };
+
+FIXTURE_VARIANT_ADD(xdp, plain_to_zc) { .zc_rx = true };
+
+FIXTURE_VARIANT_ADD(xdp, zc_to_zc) { .zc_tx = true, .zc_rx = true };
+
+FIXTURE_VARIANT_ADD(xdp, frags_plain_to_copy) { .frags = true };
+
+FIXTURE_VARIANT_ADD(xdp, frags_zc_to_zc) {
+	.zc_tx = true, .zc_rx = true, .frags = true,
+};
+
+static unsigned int pkt_size(bool frags, uint32_t n)
+{
+	static const unsigned int size[] = {
+		60, 64, 1514, 1000, 61, 300, 129, 1400,
+		1792, 1793, 2048, 9000, 4096, 3585, 8191, MAX_PKT,
+	};
+
+	return size[n % (frags ? 16 : 8)];
+}
+
+enum place { RING, STACK, SENDER, OTHER, NOWHERE };
+
+/* Every packet with this key is at this place, all as sent and in order. */
+static void expect_at(struct __test_metadata *_metadata,
+		      struct _test_data_xdp *self, enum place place,
+		      unsigned int key, bool frags)
+{
+	uint32_t i, seq;
+	int len;
+
+	for (i = 0; i < PKTS; i++) {
+		switch (place) {
+		case RING:
+			len = recv_ring(self, WAIT_MS);
+			break;
+		case STACK:
+			len = plain_recv(self->plain_b, self->buf, BUF_SIZE,
+					 WAIT_MS);
+			break;
+		case SENDER:
+			len = recv_a(self, WAIT_MS);
+			break;
+		case OTHER:
+			len = plain_recv(self->plain_d, self->buf, BUF_SIZE,
+					 WAIT_MS);
+			break;
+		default:
+			return;
+		}
+		seq = key_seq(key, i);
+		ASSERT_TRUE(packet_ok(self->buf, len, pkt_size(frags, i),
+				      seq)) {
+			TH_LOG("key %u, packet %u of %u bytes: %d at %u", key,
+			       i, pkt_size(frags, i), len, place);
+		}
+	}
+}
+
+static void expect_silence(struct __test_metadata *_metadata,
+			   struct _test_data_xdp *self)
+{
+	EXPECT_EQ(-EAGAIN, recv_ring(self, QUIET_MS / 4));
+	EXPECT_EQ(-EAGAIN, recv_a(self, 0));
+	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_a, self->buf, BUF_SIZE, 0));
+	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_b, self->buf, BUF_SIZE, 0));
+	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_d, self->buf, BUF_SIZE, 0));
+}
+
+struct action {
+	__u32 action;
+	enum place copy, zc;	/* where a packet goes */
+	bool also_stack;	/* copy mode is a tap: the stack has it too */
+};
+
+static const struct action actions[NR_KEYS] = {
+	{ XDP_PASS, RING, RING, true },
+	{ XDP_DROP, NOWHERE, NOWHERE, false },
+	{ XDP_ABORTED, NOWHERE, NOWHERE, false },
+	{ XDP_TX, SENDER, SENDER, false },
+	{ XDP_REDIRECT, OTHER, OTHER, false },
+	{ XDP_PASS_TO_KERNEL, RING, STACK, true },
+	{ 77, NOWHERE, NOWHERE, false },
+	{ XDP_PASS, RING, RING, true },
+};
+
+/* One action after the other. */
+TEST_F_TIMEOUT(xdp, every_action, 120)
+{
+	__s64 drops, sent_back, redirected, packets;
+	bool zc = variant->zc_rx;
+	struct tpacket_stats_v4 st;
+	unsigned int key, i;
+
+	for (key = 0; key < NR_KEYS; key++) {
+		const struct action *act = &actions[key];
+
+		ASSERT_EQ(0, xdp_set_action(&self->x, key, act->action));
+		drops = ethtool_stat(if_b, "rx_queue_0_xdp_drops");
+		sent_back = ethtool_stat(if_b, "rx_queue_0_xdp_tx");
+		redirected = ethtool_stat(if_b, "rx_queue_0_xdp_redirect");
+		packets = ethtool_stat(if_b, "rx_queue_0_xdp_packets");
+		ASSERT_LE(0, packets);
+		for (i = 0; i < PKTS; i++)
+			ASSERT_EQ(0, send_it(self, pkt_size(variant->frags, i),
+					     key_seq(key, i)));
+		expect_at(_metadata, self, zc ? act->zc : act->copy, key,
+			  variant->frags);
+		if (!zc && act->also_stack)
+			expect_at(_metadata, self, STACK, key, variant->frags);
+		expect_silence(_metadata, self);
+		expect_books(_metadata, self);
+		EXPECT_EQ(PKTS, bpf_get(self->x.counts, key));
+		/* the driver counts what its own program does */
+		if (!variant->generic) {
+			packets += PKTS;
+			drops += act->zc == NOWHERE ? PKTS : 0;
+			sent_back += act->action == XDP_TX ? PKTS : 0;
+			redirected += act->action == XDP_REDIRECT ? PKTS : 0;
+		}
+		EXPECT_EQ(packets,
+			  ethtool_stat(if_b, "rx_queue_0_xdp_packets"));
+		EXPECT_EQ(drops, ethtool_stat(if_b, "rx_queue_0_xdp_drops"));
+		EXPECT_EQ(sent_back,
+			  ethtool_stat(if_b, "rx_queue_0_xdp_tx"));
+		EXPECT_EQ(redirected,
+			  ethtool_stat(if_b, "rx_queue_0_xdp_redirect"));
+		/* what a program drops is no drop of the socket's */
+		ASSERT_EQ(0, pv4_stats(self->rx.s.fd, &st));
+		EXPECT_EQ((zc ? act->zc : act->copy) == RING ? PKTS : 0,
+			  (int)st.tp_packets);
+		EXPECT_EQ(0U, st.tp_drops);
+		if (_metadata->exit_code)
+			TH_LOG("that was action %u", act->action);
+	}
+}
+
+/* All of them in one burst: one flush meets every action. */
+TEST_F_TIMEOUT(xdp, mixed_actions, 120)
+{
+	unsigned int key, i;
+
+	for (key = 0; key < NR_KEYS; key++)
+		ASSERT_EQ(0, xdp_set_action(&self->x, key, XDP_DROP));
+	ASSERT_EQ(0, xdp_set_action(&self->x, 0, XDP_PASS));
+	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
+	ASSERT_EQ(0, xdp_set_action(&self->x, 4, XDP_REDIRECT));
+	ASSERT_EQ(0, xdp_set_action(&self->x, 5, XDP_PASS_TO_KERNEL));
+	for (i = 0; i < PKTS; i++) {
+		for (key = 0; key < NR_KEYS; key++) {
+			unsigned int len = pkt_size(variant->frags, i);
+			uint32_t seq = key_seq(key, i);
+
+			/* one kick for all, where there are kicks */
+			if (self->a.s.fd < 0) {
+				ASSERT_EQ(0, send_it(self, len, seq));
+				continue;
+			}
+			ASSERT_EQ(0, zc_put_seq(&self->a, len, seq));
+		}
+	}
+	if (self->a.s.fd >= 0)
+		ASSERT_EQ(0, zc_kick(&self->a));
+	if (!variant->zc_rx) {
+		/* in copy mode two keys are passed, in turns */
+		for (i = 0; i < 2 * PKTS; i++) {
+			uint32_t seq = key_seq(i & 1 ? 5 : 0, i / 2);
+			unsigned int n = pkt_size(variant->frags, i / 2);
+
+			ASSERT_TRUE(packet_ok(self->buf,
+					      recv_ring(self, WAIT_MS), n,
+					      seq));
+			ASSERT_TRUE(packet_ok(self->buf,
+					      plain_recv(self->plain_b,
+							 self->buf, BUF_SIZE,
+							 WAIT_MS), n, seq));
+		}
+	} else {
+		expect_at(_metadata, self, RING, 0, variant->frags);
+		expect_at(_metadata, self, STACK, 5, variant->frags);
+	}
+	expect_at(_metadata, self, SENDER, 3, variant->frags);
+	expect_at(_metadata, self, OTHER, 4, variant->frags);
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+	for (key = 0; key < NR_KEYS; key++)
+		EXPECT_EQ(PKTS, bpf_get(self->x.counts, key));
+}
+
+/* Every other packet, in one long run. */
+TEST_F(xdp, drop_half)
+{
+	unsigned int i, n = pv4_fast() ? 256 : 2048;
+	uint32_t seq;
+	int len;
+
+	ASSERT_EQ(0, xdp_set_action(&self->x, 1, XDP_DROP));
+	for (i = 0; i < n; i++) {
+		seq = key_seq(i & 1, i);
+		len = pkt_size(variant->frags, i / 2);
+		ASSERT_EQ(0, send_it(self, len, seq));
+		if (i & 1)
+			continue;
+		ASSERT_TRUE(packet_ok(self->buf, recv_ring(self, WAIT_MS), len,
+				      seq));
+	}
+	EXPECT_EQ(-EAGAIN, recv_ring(self, QUIET_MS));
+	EXPECT_EQ(n / 2, bpf_get(self->x.counts, 1));
+	expect_books(_metadata, self);
+}
+
+/* A target that is not there: the packet is gone, and its frame is not. */
+TEST_F(xdp, redirect_to_nowhere)
+{
+	unsigned int i;
+	__u32 key = 0;
+	union bpf_attr attr = {
+		.map_fd = self->devmap, .key = (uintptr_t)&key,
+	};
+
+	ASSERT_EQ(0, xdp_set_action(&self->x, 4, XDP_REDIRECT));
+	for (i = 0; i < 600; i++) {
+		/* first a device that takes none, then no entry at all */
+		if (i == 0)
+			ASSERT_EQ(0, set_up(if_d, false));
+		if (i == 300)
+			ASSERT_EQ(0, bpf_call(BPF_MAP_DELETE_ELEM, &attr));
+		ASSERT_EQ(0, send_it(self, 100, key_seq(4, i)));
+		if (i % 16)
+			continue;
+		ASSERT_EQ(0, send_it(self, 200, key_seq(0, i)));
+		ASSERT_TRUE(packet_ok(self->buf, recv_ring(self, WAIT_MS), 200,
+				      key_seq(0, i)));
+	}
+	expect_books(_metadata, self);
+}
+
+/* ---- under traffic ---- */
+
+/* A child that sends as fast as it can and does not mind what becomes of it. */
+static pid_t flood(struct _test_data_xdp *self, unsigned int len)
+{
+	pid_t pid = pv4_fork();
+	uint32_t n = 0;
+
+	if (pid)
+		return pid;
+	for (;; n++) {
+		if (send_it(self, len, key_seq(n % NR_KEYS, n)))
+			usleep(200);
+		if (self->a.s.fd >= 0)
+			zc_kick(&self->a);
+		if (!(n % 64))
+			sched_yield();
+		if (self->a.s.fd < 0)
+			continue;
+		while (zc_recv(&self->a, self->buf, BUF_SIZE, 0) > 0)
+			;
+	}
+}
+
+static void drain_plain(struct _test_data_xdp *self)
+{
+	const int fd[] = { self->plain_a, self->plain_b, self->plain_d };
+	int i;
+
+	for (i = 0; i < 3; i++)
+		while (recv(fd[i], self->buf, BUF_SIZE, MSG_DONTWAIT) > 0)
+			;
+}
+
+/* All programs and none, one after another. What is passed arrives, whole and in
+ * order, and in the end no frame is missing.
+ */
+TEST_F_TIMEOUT(xdp, attach_under_traffic, 120)
+{
+	int i, k, len, rounds = pv4_fast() ? 20 : 100, prog[3];
+	unsigned int size = variant->frags ? 5000 : 500;
+	int flags = variant->frags ? BPF_F_XDP_HAS_FRAGS : 0;
+	uint32_t last = 0, seq, key;
+	unsigned int got = 0;
+	pid_t pid;
+
+	prog[0] = xdp_const(XDP_PASS, flags);
+	prog[1] = xdp_const(XDP_PASS_TO_KERNEL, flags);
+	prog[2] = xdp_const(XDP_TX, flags);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, xdp_keep(prog[i]));
+	ASSERT_EQ(0, xdp_keep(self->x.prog));
+	for (key = 0; key < NR_KEYS; key++)
+		ASSERT_EQ(0, xdp_set_action(&self->x, key,
+					    actions[key].action));
+	pid = flood(self, size);
+	ASSERT_LE(0, pid);
+	for (i = 0; i < rounds; i++) {
+		switch (i % 5) {
+		case 0:
+			k = -1;
+			break;
+		case 4:
+			k = self->x.prog;
+			break;
+		default:
+			k = prog[i % 5 - 1];
+			break;
+		}
+		ASSERT_EQ(0, attach_b(variant, k));
+		for (k = 0; k < 30; k++) {
+			/* without a program, and with one that passes them */
+			len = recv_ring(self, !k && i % 5 < 2 ? WAIT_MS : 0);
+			if (len == -EAGAIN && (k || i % 5 >= 2))
+				break;
+			ASSERT_EQ((int)size, len);
+			seq = packet_seq(self->buf);
+			ASSERT_TRUE(packet_ok(self->buf, len, size, seq));
+			seq = ntohl(seq) & 0xffffff;
+			ASSERT_TRUE(!got || seq > last) {
+				TH_LOG("%u after %u", seq, last);
+			}
+			last = seq;
+			got++;
+		}
+		drain_plain(self);
+	}
+	kill(pid, SIGKILL);
+	EXPECT_EQ(-SIGKILL, wait_for_exit(pid));
+	ASSERT_EQ(0, attach_b(variant, -1));
+	while (recv_ring(self, QUIET_MS) > 0)
+		got++;
+	TH_LOG("%u packets received in %d changes", got, rounds);
+	EXPECT_LT(0U, got);
+	EXPECT_TRUE(zc_books_balance(&self->rx, NULL));
+	EXPECT_EQ(self->rx.s.rx.size,
+		  self->rx.s.rx.avail - self->rx.s.rx.used);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode: what stands beside a packet that meets XDP. What
+ * a program writes in front of the data goes with the packet, wherever that
+ * goes; a packet of several frames grows at its end; and who asks the driver for
+ * its hints gets an honest answer.
+ */
+#include "zc_bed.h"
+
+#define META		0x12345678
+
+FIXTURE_VARIANT_ADD(xdp, plain_to_zc) { .zc_rx = true };
+
+FIXTURE_VARIANT_ADD(xdp, zc_to_zc) { .zc_tx = true, .zc_rx = true };
+
+FIXTURE_VARIANT_ADD(xdp, frags_plain_to_zc) { .zc_rx = true, .frags = true };
+
+FIXTURE_VARIANT_ADD(xdp, frags_zc_to_zc) {
+	.zc_tx = true, .zc_rx = true, .frags = true,
+};
+
+/* ---- what a program writes in front of the data ---- */
+
+/* Puts META there and returns @action. Where that is XDP_REDIRECT, the packet
+ * goes to entry 0 of @target.
+ */
+static int write_meta(int action, int target, int flags)
+{
+	struct bpf_insn prog[] = {
+		MOV_X(BPF_REG_6, BPF_REG_1),
+		MOV_K(BPF_REG_2, -4),
+		CALL(BPF_FUNC_xdp_adjust_meta),
+		JMP_K(BPF_JNE, BPF_REG_0, 0, 13),
+		LOAD(BPF_W, BPF_REG_2, BPF_REG_6, CTX_DATA_META),
+		LOAD(BPF_W, BPF_REG_3, BPF_REG_6, CTX_DATA),
+		MOV_X(BPF_REG_4, BPF_REG_2),
+		ADD_K(BPF_REG_4, 4),
+		JMP_X(BPF_JGT, BPF_REG_4, BPF_REG_3, 8),
+		STORE_K(BPF_W, BPF_REG_2, 0, META),
+		MOV_K(BPF_REG_0, action),
+		JMP_K(BPF_JNE, BPF_REG_0, XDP_REDIRECT, 6),
+		LOAD_MAP(BPF_REG_1, target), LOAD_MAP_2,
+		MOV_K(BPF_REG_2, 0),
+		MOV_K(BPF_REG_3, 0),
+		CALL(BPF_FUNC_redirect_map),
+		EXIT,
+		MOV_K(BPF_REG_0, XDP_DROP),
+		EXIT,
+	};
+
+	/* both ways to the drop, and the one to the end */
+	prog[3].off = ARRAY_SIZE(prog) - 2 - 4;
+	prog[8].off = ARRAY_SIZE(prog) - 2 - 9;
+	prog[11].off = ARRAY_SIZE(prog) - 3 - 12;
+	return xdp_load(prog, ARRAY_SIZE(prog), flags);
+}
+
+/*
+ * A program that counts in entry 0 of @counts the packets which have META in
+ * front, and in entry 1 the others, and lets them go. Of XDP, or of tc.
+ */
+static int read_meta(int type, int counts, int flags)
+{
+	bool xdp = type == BPF_PROG_TYPE_XDP;
+	int meta = xdp ? CTX_DATA_META : offsetof(struct __sk_buff, data_meta);
+	int data = xdp ? CTX_DATA : offsetof(struct __sk_buff, data);
+	struct bpf_insn prog[] = {
+		LOAD(BPF_W, BPF_REG_2, BPF_REG_1, meta),
+		LOAD(BPF_W, BPF_REG_3, BPF_REG_1, data),
+		STORE_K(BPF_W, BPF_REG_10, -4, 1),
+		MOV_X(BPF_REG_4, BPF_REG_2),
+		ADD_K(BPF_REG_4, 4),
+		JMP_X(BPF_JGT, BPF_REG_4, BPF_REG_3, 3),
+		LOAD(BPF_W, BPF_REG_4, BPF_REG_2, 0),
+		JMP_K(BPF_JNE, BPF_REG_4, META, 1),
+		STORE_K(BPF_W, BPF_REG_10, -4, 0),
+		MOV_X(BPF_REG_2, BPF_REG_10),
+		ADD_K(BPF_REG_2, -4),
+		LOAD_MAP(BPF_REG_1, counts), LOAD_MAP_2,
+		CALL(BPF_FUNC_map_lookup_elem),
+		JMP_K(BPF_JEQ, BPF_REG_0, 0, 2),
+		MOV_K(BPF_REG_1, 1),
+		INC(BPF_REG_0, BPF_REG_1, 0),
+		MOV_K(BPF_REG_0, xdp ? XDP_PASS : TCX_PASS),
+		EXIT,
+	};
+
+	return bpf_load(type, prog, ARRAY_SIZE(prog), flags);
+}
+
+static int attach_ingress(const char *ifname, int prog)
+{
+	union bpf_attr attr = {
+		.target_ifindex = if_nametoindex(ifname),
+		.attach_bpf_fd = prog, .attach_type = BPF_TCX_INGRESS,
+	};
+
+	return bpf_call(BPF_PROG_ATTACH, &attr);
+}
+
+#define PKTS		40
+
+/* Sends packets that meet a program which writes META and does @action, and
+ * receives them by @recv. @counts says how many had it there.
+ */
+static void expect_meta(struct __test_metadata *_metadata,
+			struct _test_data_xdp *self, int action, bool frags,
+			int (*recv)(struct _test_data_xdp *self, int ms),
+			int counts)
+{
+	int prog, i, len, n = 0;
+
+	prog = write_meta(action, self->devmap, frags ? BPF_F_XDP_HAS_FRAGS : 0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+	for (i = 0; i < PKTS; i++) {
+		len = frags && i % 2 ? 5000 : 60 + 20 * i;
+		ASSERT_EQ(0, send_it(self, len, i));
+		ASSERT_TRUE(packet_ok(self->buf, recv(self, WAIT_MS), len, i)) {
+			TH_LOG("action %d, packet %d of %d bytes", action, i,
+			       len);
+		}
+		/* the stack's view of a long one is its own, and pages are */
+		n++;
+	}
+	EXPECT_EQ(n, bpf_get(counts, 0)) {
+		TH_LOG("%llu packets came without it", bpf_get(counts, 1));
+	}
+	close(prog);
+}
+
+static int recv_stack(struct _test_data_xdp *self, int ms)
+{
+	return plain_recv(self->plain_b, self->buf, BUF_SIZE, ms);
+}
+
+static int recv_other(struct _test_data_xdp *self, int ms)
+{
+	return plain_recv(self->plain_d, self->buf, BUF_SIZE, ms);
+}
+
+static int new_counts(void)
+{
+	return bpf_map(BPF_MAP_TYPE_ARRAY, 8, 2);
+}
+
+TEST_F_TIMEOUT(xdp, metadata_to_the_stack, 120)
+{
+	int counts = new_counts(), prog;
+
+	ASSERT_LE(0, counts);
+	prog = read_meta(BPF_PROG_TYPE_SCHED_CLS, counts, 0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, attach_ingress(if_b, prog));
+	expect_meta(_metadata, self, XDP_PASS_TO_KERNEL, variant->frags,
+		    recv_stack, counts);
+	expect_books(_metadata, self);
+}
+
+TEST_F_TIMEOUT(xdp, metadata_sent_back, 120)
+{
+	int counts = new_counts(), prog;
+
+	if (variant->zc_tx)
+		SKIP(return, "a ring gets what the stack would: an skb's data");
+	ASSERT_LE(0, counts);
+	prog = read_meta(BPF_PROG_TYPE_XDP, counts, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native(if_a, prog));
+	expect_meta(_metadata, self, XDP_TX, variant->frags, recv_a, counts);
+	expect_books(_metadata, self);
+}
+
+TEST_F_TIMEOUT(xdp, metadata_redirected, 120)
+{
+	int counts = new_counts(), prog;
+
+	ASSERT_LE(0, counts);
+	prog = read_meta(BPF_PROG_TYPE_XDP, counts, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native(if_d, prog));
+	expect_meta(_metadata, self, XDP_REDIRECT, variant->frags, recv_other,
+		    counts);
+	expect_books(_metadata, self);
+}
+
+/* ---- at the end of the data ---- */
+
+static int grow_tail(int delta, int flags)
+{
+	struct bpf_insn prog[] = {
+		MOV_K(BPF_REG_2, delta),
+		CALL(BPF_FUNC_xdp_adjust_tail),
+		JMP_K(BPF_JEQ, BPF_REG_0, 0, 2),
+		MOV_K(BPF_REG_0, XDP_ABORTED),
+		EXIT,
+		MOV_K(BPF_REG_0, XDP_PASS),
+		EXIT,
+	};
+
+	return xdp_load(prog, ARRAY_SIZE(prog), flags);
+}
+
+/* The last page of a packet of several frames has room: it may be used. */
+TEST_F_TIMEOUT(xdp, last_frame_grows, 120)
+{
+	/* the last of the ring's frames has room for so much */
+	static const int deltas[] = { 1, 64, 300 };
+	int prog, i, len, size = 5000;
+	unsigned int k;
+
+	if (!variant->frags)
+		SKIP(return, "packets of one frame only");
+	for (k = 0; k < ARRAY_SIZE(deltas); k++) {
+		/* with room for it in the last of the ring's frames, too */
+		prog = grow_tail(deltas[k], BPF_F_XDP_HAS_FRAGS);
+		ASSERT_LE(0, prog);
+		ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+		for (i = 0; i < 30; i++) {
+			ASSERT_EQ(0, send_it(self, size, i));
+			memset(self->buf, 0x77, size + 1000);
+			len = recv_ring(self, WAIT_MS);
+			ASSERT_EQ(size + deltas[k], len) {
+				TH_LOG("by %d", deltas[k]);
+			}
+			ASSERT_TRUE(packet_ok(self->buf, size, size, i));
+			/* what is new is zero, and no one's old data */
+			while (len-- > size)
+				ASSERT_EQ(0, self->buf[len]);
+		}
+		close(prog);
+	}
+	expect_books(_metadata, self);
+}
+
+/* ---- the driver's hints ---- */
+
+/* The kernel's type information, as it is in memory */
+struct btf {
+	struct btf_head {
+		__u16 magic;
+		__u8 version, flags;
+		__u32 hdr_len, type_off, type_len, str_off, str_len;
+	} *head;
+	size_t len;
+};
+
+static bool btf_open(struct btf *b)
+{
+	int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY);
+	ssize_t n;
+
+	b->head = malloc(1 << 26);	/* to the end of the test */
+	b->len = 0;
+	while (fd >= 0 && b->head &&
+	       (n = read(fd, (char *)b->head + b->len,
+			 (1 << 26) - b->len)) > 0)
+		b->len += n;
+	close(fd);
+	return b->len > sizeof(*b->head) && b->head->magic == 0xeb9f;
+}
+
+/* Bytes that follow a type's head, by what kind of type it is */
+static unsigned int btf_tail(unsigned int kind, unsigned int nr)
+{
+	switch (kind) {
+	case 1:			/* int */
+	case 14:		/* variable */
+	case 17:		/* tag of a declaration */
+		return 4;
+	case 3:			/* array */
+		return 12;
+	case 4: case 5:		/* struct, union */
+	case 15:		/* section */
+	case 19:		/* enum of 64 bits */
+		return 12 * nr;
+	case 6:			/* enum */
+	case 13:		/* prototype of a function */
+		return 8 * nr;
+	default:
+		return 0;
+	}
+}
+
+#define BTF_KIND_FUNC	12
+
+/* The number of the function's type, or 0. */
+static int btf_func(const struct btf *b, const char *name)
+{
+	const char *base = (char *)b->head + b->head->hdr_len;
+	const char *p = base + b->head->type_off;
+	const char *end = p + b->head->type_len;
+	unsigned int kind, id;
+	__u32 head[3];
+
+	for (id = 1; p + sizeof(head) <= end; id++) {
+		memcpy(head, p, sizeof(head));
+		kind = head[1] >> 24 & 0x1f;
+		if (kind == BTF_KIND_FUNC &&
+		    !strcmp(base + b->head->str_off + head[0], name))
+			return id;
+		p += sizeof(head) + btf_tail(kind, head[1] & 0xffff);
+	}
+	return 0;
+}
+
+#define KFUNC(id)	INSN(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, id)
+
+/* Asks for the hint, and puts the answer into entry 0 of @answers. */
+static int ask_hint(int func, int answers, int flags)
+{
+	struct bpf_insn prog[] = {
+		STORE_K(BPF_W, BPF_REG_10, -4, 0),
+		STORE_K(BPF_DW, BPF_REG_10, -16, 0),
+		STORE_K(BPF_DW, BPF_REG_10, -24, 0),
+		MOV_X(BPF_REG_2, BPF_REG_10),
+		ADD_K(BPF_REG_2, -16),
+		MOV_X(BPF_REG_3, BPF_REG_10),
+		ADD_K(BPF_REG_3, -24),
+		KFUNC(func),
+		MOV_X(BPF_REG_6, BPF_REG_0),
+		MOV_X(BPF_REG_2, BPF_REG_10),
+		ADD_K(BPF_REG_2, -4),
+		LOAD_MAP(BPF_REG_1, answers), LOAD_MAP_2,
+		CALL(BPF_FUNC_map_lookup_elem),
+		JMP_K(BPF_JEQ, BPF_REG_0, 0, 1),
+		STORE(BPF_DW, BPF_REG_0, BPF_REG_6, 0),
+		MOV_K(BPF_REG_0, XDP_PASS),
+		EXIT,
+	};
+
+	return bpf_load_for(BPF_PROG_TYPE_XDP, prog, ARRAY_SIZE(prog),
+			     flags | BPF_F_XDP_DEV_BOUND_ONLY,
+			     if_nametoindex(if_b));
+}
+
+/* There are none for what comes from a ring. What comes from the stack may have
+ * a hash; nothing has a stamp or a tag here. Whatever the driver reads, it may
+ * not be memory that is no part of its buffer: KASAN looks for that.
+ */
+TEST_F_TIMEOUT(xdp, hints_are_honest, 120)
+{
+	static const char * const funcs[] = {
+		"bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_timestamp",
+		"bpf_xdp_metadata_rx_vlan_tag",
+	};
+	int answers = bpf_map(BPF_MAP_TYPE_ARRAY, 8, 1), prog, i, len, none;
+	int flags = variant->frags ? BPF_F_XDP_HAS_FRAGS : 0;
+	const __u64 unanswered = 0x55;
+	struct btf btf;
+	unsigned int k;
+
+	if (!btf_open(&btf))
+		SKIP(return, "no BTF: needs CONFIG_DEBUG_INFO_BTF");
+	ASSERT_LE(0, answers);
+	for (k = 0; k < ARRAY_SIZE(funcs); k++) {
+		ASSERT_LT(0, btf_func(&btf, funcs[k]));
+		prog = ask_hint(btf_func(&btf, funcs[k]), answers, flags);
+		ASSERT_LE(0, prog);
+		ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+		for (i = 0; i < 40; i++) {
+			ASSERT_EQ(0, bpf_set(answers, 0, &unanswered));
+			len = variant->frags && i % 2 ? 5000 : 60 + 20 * i;
+			ASSERT_EQ(0, send_it(self, len, i));
+			ASSERT_TRUE(packet_ok(self->buf,
+					      recv_ring(self, WAIT_MS), len,
+					      i));
+			none = bpf_get(answers, 0);
+			ASSERT_TRUE(none == -ENODATA || none == -EOPNOTSUPP ||
+				    (!none && !k && !variant->zc_tx)) {
+				TH_LOG("%s says %d", funcs[k], none);
+			}
+		}
+		ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+		close(prog);
+	}
+	expect_books(_metadata, self);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Watches the kernel's log for what it must not say. */
+
+#define _GNU_SOURCE
+#include "kmsg.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char * const complaints[] = {
+	"BUG:", "WARNING:", "KASAN:", "UBSAN:", "Oops", "Kernel panic",
+	"general protection", "possible circular", "possible recursive",
+	"suspicious RCU", "inconsistent lock state", "sleeping function",
+	"scheduling while atomic", "INFO: task", "soft lockup", "rcu: INFO:",
+	"unregister_netdevice: waiting", "ref_tracker:", "refcount_t:",
+	"leaked", "corruption", "ODEBUG:", "DMA-API:", "Bad page",
+	"invalid opcode", "Call Trace", "NETDEV WATCHDOG",
+};
+
+/* Lines of a complaint that are printed */
+#define LINES		70
+
+static int log_fd = -1;
+
+int kmsg_open(void)
+{
+	/* kmsg_note() is not to be limited. */
+	int fd = open("/proc/sys/kernel/printk_devkmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (write(fd, "on", 2) < 0)
+			perror("printk_devkmsg");
+		close(fd);
+	}
+	log_fd = open("/dev/kmsg", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (log_fd < 0)
+		return -1;
+	return lseek(log_fd, 0, SEEK_END) < 0 ? -1 : 0;
+}
+
+void kmsg_note(const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (log_fd < 0 || write(log_fd, line, n) < 0)
+		fprintf(stderr, "kmsg: %s\n", line);
+}
+
+/* The text of a record is behind its first semicolon, in one line. */
+static const char *next_line(char *buf, size_t size)
+{
+	ssize_t n = read(log_fd, buf, size - 1);
+	char *text, *end;
+
+	if (n <= 0)
+		return NULL;
+	buf[n] = 0;
+	text = strchr(buf, ';');
+	if (!text)
+		return "";
+	end = strchr(++text, '\n');
+	if (end)
+		*end = 0;
+	return text;
+}
+
+static bool is_complaint(const char *line)
+{
+	unsigned int i;
+
+	/* Memory that is expected to last */
+	if (strstr(line, "ref_tracker: memory"))
+		return false;
+	if (strstr(line, "KCSAN:"))
+		return strstr(line, "tp4") || strstr(line, "packet_");
+	for (i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++)
+		if (strstr(line, complaints[i]))
+			return true;
+	return false;
+}
+
+bool kmsg_complains(void)
+{
+	char buf[8192];
+	const char *line;
+	int left = 0, idle = 0;
+
+	/* The rest of a complaint may take its time. */
+	while (idle < 20) {
+		line = next_line(buf, sizeof(buf));
+		if (!line) {
+			if (!left)
+				return false;
+			usleep(100000);
+			idle++;
+			continue;
+		}
+		if (!left && is_complaint(line))
+			left = LINES;
+		if (!left)
+			continue;
+		printf("| %s\n", line);
+		if (!--left)
+			left++, idle = 20;
+	}
+	fflush(stdout);
+	return left;
+}
