@@ -19,6 +19,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,9 @@ LINUX = TOP / "build" / "linux"
 OUT = TOP / "out" / "series"
 MANIFEST = Path("series/series")
 COVER = Path("series/cover-letter.txt")
-OURS = "tools/testing/xl710"  # in a kernel directory, but not of the series
+SKIP = 4  # kselftest's exit code for it
+# In a kernel directory, but not of the series
+OURS = ["tools/testing/xl710", "tools/testing/tpacket4"]
 EPOCH = 946684800  # 2000-01-01, the base commit's date; a minute more a patch
 # What build/linux was last assembled as, or imported at.
 SYNCED = "refs/tpacket4/synced"
@@ -42,6 +45,10 @@ DIFF += ["--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"]
 
 class Error(Exception):
     """Something the user must put right; its text says what."""
+
+
+class Skip(Exception):
+    """There is no base, for want of a network; its text says so."""
 
 
 @dataclass
@@ -147,7 +154,7 @@ def strays(owned: Iterable[str]) -> list[str]:
     if not tops or not (TOP / ".git").exists():
         return []
     run = subprocess.run(
-        ["git", "-C", str(TOP), "ls-files", "--", *tops, f":!{OURS}"],
+        ["git", "-C", str(TOP), "ls-files", "--", *tops, *(f":!{d}" for d in OURS)],
         check=True,
         capture_output=True,
         text=True,
@@ -325,6 +332,8 @@ def check_untouched(series: list[Patch]) -> None:
 def tree(force: bool, keep: bool) -> str:
     series = read_series()
     base = subprocess.run([TOP / "scripts/base"], check=False, stdout=subprocess.PIPE)
+    if base.returncode == SKIP:
+        raise Skip("skipped: no base kernel, and no network to fetch it")
     if base.returncode:
         raise Error("no base kernel")
     repo = base.stdout.decode().strip()
@@ -497,6 +506,8 @@ def main() -> int:
         help="tree: leave a build/linux as it is that was worked in",
     )
     args = parser.parse_args()
+    # Leave nothing in /tmp.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if args.command == "tree":
             print(tree(args.force, args.keep))
@@ -504,6 +515,9 @@ def main() -> int:
             print(import_(args.force))
         else:
             print(format_())
+    except Skip as err:
+        print(f"series.py: {err}", file=sys.stderr)
+        return SKIP
     except Error as err:
         print(f"series.py: {err}", file=sys.stderr)
         return 1

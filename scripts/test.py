@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the tests, on the plain and on the debug kernel.
+"""Runs the tests, by default on the plain and on the debug kernel.
 
 Prints a line a test and a line a failure, and at the end
 
@@ -10,7 +10,14 @@ where a test that speaks TAP counts by its cases. A splat in the kernel log or a
 reference left behind is a failure of the test that ran; a leak is one of the
 search for leaks at the end of a boot, which names the test. What a test said and
 what the kernel said is kept in build/test/. A kernel is booted once for all its
-tests, and again after one that it did not live through.
+tests, and again after one that it did not live through. What cannot be built is
+a failure, or skipped if it is for want of a network, and what does not need it runs.
+
+With ARCH=arm64, s390 or i386, the selftests' programs and KUnit's modules run on that
+machine's kernel instead, and nothing else; i386 and arm have KUnit by kunit.py, too.
+
+On the kernel kcsan, a data race is a failure if it is one of V4's; all races are
+in build/test/kcsan/races.txt. What the kernel gcov counted is in build/coverage/.
 """
 
 import argparse
@@ -18,37 +25,43 @@ import fnmatch
 import os
 import re
 import shlex
-import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import proc
+import races
+from result import SKIP, Result, read_log, read_tap
+
 TOP = Path(__file__).resolve().parent.parent
 BUILD = TOP / "build"
 SCRIPTS = TOP / "scripts"
-NET = BUILD / "selftests" / "net"
+ARCH = os.getenv("ARCH", "")
+ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": []}
+NET = BUILD / ARCH / "selftests" / "net"
+TPACKET4 = NET / "tpacket4"
+FUZZ = BUILD / "tpacket4"
 XL710 = TOP / "tools/testing/xl710"
-SKIP = 4  # kselftest's exit code for it
+# How many times longer than on the plain kernel a test may take. KASAN and lockdep
+# are slow in software emulation, on a busy machine.
+SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
+COVERAGE = BUILD / "coverage"
 # Of what these test, a program's word size is no part, or others test that part.
 SAME_IN_32_BIT = (
     *("_adjust", "_dev", "_frames", "_life", "_race", "_redirect", "_send"),
-    *("_wake", "_xdp", "_zc_data"),
+    *("_wake", "_xdp", "_zc_data", "_send_wait", "_send_refused", "_poll"),
+    *("_fault", "_rx_limits", "_memcg", "_zc_work", "_zc_full", "_zc_half"),
+    "_zc_xdp_meta",
 )
+PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4")
+# Slow on any kernel but the plain one, and what they run others run there too.
+ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
-
-# What no kernel log may contain.
-SPLAT = re.compile(
-    r"WARNING[: ]|BUG[: ]|Oops|Kernel panic|general protection|Call Trace|"
-    r"KASAN: |UBSAN: |kmemleak: \d+ new|possible (circular|recursive)|"
-    r"suspicious RCU|inconsistent lock state|sleeping function|"
-    r"scheduling while atomic|INFO: task .* blocked|soft lockup|"
-    r"rcu: INFO: .* stall|unregister_netdevice: waiting|ref_tracker: (?!memory)|"
-    r"refcount_t: |leaked|corruption|ODEBUG: |DMA-API: .*(warning|error|driver)|"
-    r"Bad page|bad page|invalid opcode|Modules linked in"
-)
-TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok (?:\d+(?: -)? ?|- )(?P<rest>.*)")
+# Without MSI-X there is one queue, for which there are these cases of xl710-pairs.
+ONE_QUEUE = "kick_reaches_napi link_events_after_bind bind_while_down tx_alone"
 
 
 @dataclass
@@ -65,67 +78,64 @@ class Test:
     alone: bool = False  # it measures time: no other test beside it
 
 
-@dataclass
-class Result:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    lines: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # to say again at the end
+class Progress:
+    """Says what runs when nothing else has been said for a while."""
 
-    def fail(self, line: str) -> None:
-        self.failed += 1
-        self.lines.append(line)
+    SILENCE = 60
 
-    def skip(self, line: str) -> None:
-        self.skipped += 1
-        self.lines.append(f"skipped: {line}")
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running: dict[str, float] = {}
+        self.start = self.last = time.monotonic()
+        self.done = self.all = 0
+        threading.Thread(target=self.watch, daemon=True).start()
 
-    def add(self, other: "Result") -> None:
-        self.passed += other.passed
-        self.failed += other.failed
-        self.skipped += other.skipped
-        self.failures += other.failures
+    def say(self, *lines: str) -> None:
+        with self.lock:
+            self.last = time.monotonic()
+            print(*lines, sep="\n", flush=True)
 
-    def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+    def begin(self, what: str) -> None:
+        with self.lock:
+            self.running[what] = time.monotonic()
 
+    def end(self, what: str) -> None:
+        with self.lock:
+            self.running.pop(what, None)
+            self.done += 1
 
-def read_tap(text: str, result: Result) -> None:
-    """Count the cases in TAP or KTAP; of nested ones, the innermost."""
-    comments: list[str] = []
-    depth = 0
-    for line in text.splitlines():
-        match = TAP.fullmatch(line)
-        if not match:
-            if re.match(r" *# .*(:\d+:|EXPECT|ASSERT|rror|imeout)", line):
-                comments.append(line.strip(" #"))
-            continue
-        inner, depth = depth, len(match["indent"])
-        if inner > depth:
-            continue  # the sum of the cases above it
-        name, _, note = f" {match['rest']}".partition(" # ")
-        name = name.strip()
-        if note.upper().startswith(("SKIP", "XFAIL")):
-            result.skip(f"{name}: {note[4:].strip()}")
-        elif match["bad"]:
-            result.fail(f"{name}: {'; '.join(comments[:4]) or 'not ok'}")
-        else:
-            result.passed += 1
-        comments = []
+    def watch(self) -> None:
+        while True:
+            time.sleep(1)
+            now = time.monotonic()
+            with self.lock:
+                some = [f"{w} ({int(now - t)} s)" for w, t in self.running.items()]
+                quiet = now - self.last >= self.SILENCE and some
+            if quiet:
+                minutes, seconds = divmod(int(now - self.start), 60)
+                self.say(
+                    f"... {minutes}:{seconds:02}, {self.done} of {self.all} tests"
+                    f" done, now {', '.join(some)}"
+                )
 
 
-def read_log(log: Path, result: Result) -> None:
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    for number, line in enumerate(lines, 1):
-        if SPLAT.search(line):
-            rip = [text for text in lines[number : number + 40] if " RIP: " in text]
-            at = f" ({rip[0].partition(' RIP: ')[2]})" if rip else ""
-            result.fail(f"{log.relative_to(TOP)}:{number}: {line.strip()}{at}")
-            return  # what follows is its consequence, or its trace
+progress = Progress()
 
 
-def judge(test: Test, code: int, text: str, log: Path) -> Result:
+def read_kernel_log(where: str, log: Path, result: Result) -> None:
+    text = log.read_text(errors="replace") if log.exists() else ""
+    if where == "kcsan":
+        report = BUILD / "test/kcsan/races.txt"
+        vmlinux = BUILD / "kernel-kcsan/vmlinux"
+        text, ours, others = races.find(text, vmlinux, report)
+        for line in ours:
+            result.fail(f"race: {line}")
+        if others:
+            result.lines.append(f"{others} data races in what is not V4's")
+    read_log(str(log.relative_to(TOP)), text, result)
+
+
+def judge(where: str, test: Test, code: int, text: str, log: Path) -> Result:
     result = Result()
     said = [line for line in text.splitlines() if line.strip()]
     read_tap(text, result)
@@ -142,7 +152,7 @@ def judge(test: Test, code: int, text: str, log: Path) -> Result:
         result.passed += 1
     if test.kind == "kunit" and not counted and not result.failed:
         result.fail(f"no case ran in {test.name}")
-    read_log(log, result)
+    read_kernel_log(where, log, result)
     return result
 
 
@@ -151,7 +161,7 @@ def report(where: str, test: Test, code: int, text: str, start: float) -> Result
     base = BUILD / "test" / where / test.name
     base.parent.mkdir(parents=True, exist_ok=True)
     base.with_suffix(".out").write_text(text)
-    result = judge(test, code, text, base.with_suffix(".log"))
+    result = judge(where, test, code, text, base.with_suffix(".log"))
     word = "FAIL" if result.failed else "ok"
     seconds = int(time.monotonic() - start)
     lines = [f"{where:6} {test.name:24} {word:5} {result} ({seconds} s)"]
@@ -159,23 +169,18 @@ def report(where: str, test: Test, code: int, text: str, start: float) -> Result
     if result.failed:
         lines.append(f"       all it said: build/test/{where}/{test.name}.out")
         result.failures = [line for line in lines if " skipped: " not in line]
-    # At once, for others print too.
-    sys.stdout.write("\n".join([*lines, ""]))
-    sys.stdout.flush()
+    progress.end(f"{where} {test.name}")
+    progress.say(*lines)
     return result
 
 
 def run_host(test: Test) -> Result:
     start = time.monotonic()
-    process = subprocess.run(
-        test.command,
-        check=False,
-        cwd=test.cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    text = process.stdout.decode(errors="replace")
-    return report("host", test, process.returncode, text, start)
+    progress.begin(f"host {test.name}")
+    process = proc.start(test.command, test.cwd)
+    assert process.stdout
+    text = process.stdout.read().decode(errors="replace")
+    return report("host", test, proc.finish(process), text, start)
 
 
 def cut_log(log: Path, name: str) -> str:
@@ -209,14 +214,16 @@ def run_boot(
     where.mkdir(parents=True, exist_ok=True)
     name = f"boot-{tests[0].name}"
     log, suite = where / f"{name}.log", where / f"{name}.suite"
-    # KASAN and lockdep in software emulation, on a busy machine
-    slow = 3 if kernel == "debug" else 1
+    slow = SLOW.get(kernel, 1)
     with suite.open("w") as file:
         for test in tests:
             (where / f"{test.name}.log").unlink(missing_ok=True)
             words = [test.name, test.kind, str(test.cwd), str(test.timeout * slow)]
             file.write("\t".join([*words, shlex.join(test.command)]) + "\n")
     command = [str(SCRIPTS / "vm"), "-k", kernel, "-l", str(log), *tests[0].vm]
+    if kernel == "gcov":
+        (COVERAGE / name).mkdir(parents=True, exist_ok=True)
+        command += ["-s", str(COVERAGE / name)]
     command += ["-t", str(sum(test.timeout for test in tests) * slow), "--"]
     command += [str(SCRIPTS / "guest-test"), "suite", str(suite)]
 
@@ -230,32 +237,31 @@ def run_boot(
             (where / f"{current.name}.log").write_text(section)
             total.add(report(kernel, current, code, said, start))
 
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        assert process.stdout
-        for raw in process.stdout:
-            line = raw.decode(errors="replace").replace("\r", "")
-            if line.startswith("@@ begin "):
-                settle()
-                start = time.monotonic() if current else start
-                current, code, said = left.pop(0), 125, ""
-            elif line.startswith("@@ end "):
-                code = int(line.split()[-1])
-            else:
-                said += line
+    process = proc.start(command)
+    assert process.stdout
+    for raw in process.stdout:
+        line = raw.decode(errors="replace").replace("\r", "")
+        if line.startswith("@@ begin "):
+            settle()
+            start = time.monotonic() if current else start
+            current, code, said = left.pop(0), 125, ""
+            progress.begin(f"{kernel} {current.name}")
+        elif line.startswith("@@ end "):
+            code = int(line.split()[-1])
+        else:
+            said += line
+    exit_code = proc.finish(process)
     if not current:
         current, code = left.pop(0), 125
-    if process.returncode:
+    if exit_code:
         if code in (0, SKIP):
-            code = process.returncode
+            code = exit_code
         kernel_log = log.read_text(errors="replace") if log.exists() else ""
         if spare and is_stale_int3(kernel_log):
             kept = log.rename(log.with_suffix(f".int3-{spare}.log"))
-            print(
+            progress.say(
                 f"{kernel:6} {current.name}: again, for QEMU ran an old int3,"
-                f" see {kept.relative_to(TOP)}",
-                flush=True,
+                f" see {kept.relative_to(TOP)}"
             )
             return total, [current, *left], spare - 1
     settle()
@@ -273,7 +279,7 @@ def run(kernel: str, tests: list[Test]) -> Result:
 
 def listed(what: str) -> list[str]:
     """The series' own programs or scripts, as scripts/progs found them."""
-    file = BUILD / "selftests" / what
+    file = BUILD / ARCH / "selftests" / what
     return file.read_text().split() if file.exists() else []
 
 
@@ -284,39 +290,85 @@ def find_guest_tests(kernel: str) -> list[Test]:
         for module in sorted(directory.glob("*.ko")):
             if re.search("kunit|test", module.stem):
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
-    for name in listed("programs"):
-        tests.append(Test(name, [f"./{name}"]))
-        if kernel == "plain" and not name.endswith(SAME_IN_32_BIT):
-            tests.append(Test(f"{name}-32", [f"../net32/{name}"]))
-    tests.append(Test("psock_tpacket", ["./psock_tpacket"]))
-    tests.append(Test("psock_fanout", ["./psock_fanout"]))
-    tests.append(Test("psock_snd", ["./psock_snd.sh"]))
-    for name in listed("scripts"):
-        tests.append(Test(Path(name).stem, ["bash", name]))
+    # No debug kernel, as the tests see it, but as slow
+    fast = ["env", "TPACKET4_FAST=1"] if kernel == "kcsan" else []
+    for program in listed("programs"):
+        name = f"tpacket4_{program}"
+        if (TPACKET4 / program).exists():
+            tests.append(Test(name, [*fast, f"./{program}"], cwd=TPACKET4))
+        if kernel != "plain" or name.endswith(SAME_IN_32_BIT):
+            continue
+        path = f"../../net32/tpacket4/{program}"
+        if (TPACKET4 / path).exists():
+            tests.append(Test(f"{name}-32", [path], cwd=TPACKET4))
+    if ARCH:
+        return tests
+    for name in "psock_tpacket", "psock_fanout", "psock_snd":
+        if (NET / name).exists():
+            script = ".sh" if name == "psock_snd" else ""
+            tests.append(Test(name, [f"./{name}{script}"]))
+    for script in listed("scripts"):
+        name = f"tpacket4_{Path(script).stem}"
+        tests.append(Test(name, ["bash", script], cwd=TPACKET4))
+    if kernel == "debug":
+        # Short, and from one seed: make fuzz and make soak are for more.
+        tests.append(Test("fuzz", ["./fuzz", "-r", "1", "-n", "200"], cwd=FUZZ))
+        soak = Test("soak", ["./soak", "-e", "40"], cwd=FUZZ)
+        soak.only_named = "it has not run to its end yet"
+        tests.append(soak)
+    tests += find_user_tests()
+    for test in tests:
+        if kernel != "plain" and test.name in ONLY_PLAIN:
+            test.only_named = "slow there"
+        elif test.name == "tpacket4_fault":
+            test.only_named = "it has not run to its end yet"
     return tests
 
 
-def find_xl710_tests(kernel: str) -> list[Test]:
-    """The tests of the XL710 model, in their short form."""
+def find_user_tests() -> list[Test]:
+    """The library's tests, and tpbench's."""
+    lib, samples = TOP / "tools/lib/tpacket4/tests", TOP / "samples/tpacket4"
 
-    def test(script: str, name: str, nic: str, *env: str) -> Test:
+    def test(name: str, cwd: Path, *command: str | Path) -> Test:
+        return Test(name, [str(word) for word in command], cwd=cwd)
+
+    on_veth = lib / "on_veth.sh"
+    return [
+        test("lib", BUILD / "lib", on_veth, "./lib_test", "tp4A", "tp4B"),
+        test("lib-cxx", BUILD / "lib", on_veth, "./lib_test_cxx", "tp4A", "tp4B"),
+        test("lib-examples", BUILD / "lib", on_veth, lib / "examples.sh"),
+        test("lib-ringtest", BUILD / "lib", lib / "ringtest.sh"),
+        test("tpbench", BUILD / "tpbench", on_veth, samples / "test.sh"),
+    ]
+
+
+def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
+    """The tests of the XL710 model and of zero-copy mode on it."""
+    short = [] if long else ["XL710_SHORT=1"]
+
+    def test(script: str, name: str, nic: str, *env: str, cases: str = "") -> Test:
         path = XL710 / "tests" / f"{script}.sh"
-        command = ["env", "XL710_SHORT=1", *env, "bash", str(path)]
+        command = ["env", *short, *env, "bash", str(path), *cases.split()]
         vm = ["--nic", nic, "--qemu"]  # main() knows which
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
 
     names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib"}
-    # probe looks at the log from the boot on: first.
-    two = ["probe", *sorted(names - {"probe", "generator"})]
+    # probe looks at the log from the boot on: first. After mqprio, as pairs uses it,
+    # the base driver's RSS has one queue left: last.
+    two = ["probe", *sorted(names - {"probe", "generator", "pairs"}), "pairs"]
     tests = [
         *(test(name, name, "xl710") for name in two),
         test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
         test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),
+        test("pairs", "pairs-msi", "xl710,msix=off", cases=ONE_QUEUE),
+        test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
     ]
     for item in tests:
         item.alone = item.name in XL710_TIMED
-        if kernel == "debug":
+        if long:
+            item.timeout = 3600
+        elif kernel != "plain":
             item.only_named = "slow there"
         elif item.name == "xl710-afxdp":
             item.only_named = "xl710-xskxceiver looks at AF_XDP"
@@ -325,98 +377,88 @@ def find_xl710_tests(kernel: str) -> list[Test]:
 
 
 def find_host_tests() -> list[Test]:
-    unit = ["python3", "-m", "unittest", "-q", "test_series"]
-    tests = [Test("series-tool", unit, "host", SCRIPTS / "tests")]
+    if ARCH in ("i386", "arm"):
+        name = f"kunit-{ARCH}"
+        log = BUILD / f"test/host/{name}.log"
+        command = [str(SCRIPTS / "kunit"), ARCH, str(log)]
+        return [Test(name, command, "host", TOP)]
+    if ARCH:
+        return []
+    tests = []
+    for path in sorted((SCRIPTS / "tests").glob("test_*.py")):
+        unit = ["python3", "-B", "-m", "unittest", "-q", path.stem]
+        name = path.stem.replace("test_", "scripts-")
+        tests.append(Test(name, unit, "host", path.parent))
     if (XL710 / "run-qtest.sh").exists():
         tests.append(Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710))
+    rings = [str(SCRIPTS / "fuzz"), "rings"]
+    command = ["env", "OPERATIONS=1e8", "SEED=1", *rings]
+    tests.append(Test("rings", command, "host", TOP))
     return tests
 
 
-def step(title: str, name: str, *command: str, files: str = "") -> None:
-    """One visible step, see scripts/step."""
+def step(title: str, name: str, *command: str, files: str = "") -> Result:
+    """One visible step, see scripts/step; its result is empty if it is done."""
     log = BUILD / "log" / name
-    args = [str(SCRIPTS / "step"), title, str(log), *command]
     env = os.environ | ({"STEP_FILES": files} if files else {})
-    if subprocess.run(args, check=False, env=env).returncode:
-        sys.exit(f"test.py: {title} failed, see {log.relative_to(TOP)}")
+    result = Result()
+    args = [str(SCRIPTS / "step"), title, str(log), *command]
+    process = proc.start(args, env=env, pipe=False)
+    code = proc.finish(process)
+    if code == SKIP:
+        result.skipped = 1
+    elif code:
+        result.failed = 1
+        result.failures = [f"{title}: {log.relative_to(TOP)} says why"]
+    return result
 
 
-def build(kernels: list[str]) -> None:
-    """Make what the guest's tests need; what is up to date takes no time."""
-    for kernel in sorted({"plain", *kernels}, reverse=True):
-        new = not (BUILD / f"kernel-{kernel}/vmlinux").exists()
-        step(
-            f"building the {kernel} kernel",
-            kernel,
-            str(SCRIPTS / "kernel"),
-            kernel,
-            files="1400" if new else "",
-        )
-    step("building the selftests", "selftests", str(SCRIPTS / "progs"), "selftests")
+def build(kernel: str) -> Result:
+    new = not (BUILD / f"kernel-{kernel}/vmlinux").exists()
+    script = str(SCRIPTS / "kernel")
+    files = ("1346" if kernel == "plain" else "1401") if new else ""
+    return step(f"building the {kernel} kernel", kernel, script, kernel, files=files)
 
 
-def build_for_xl710() -> str:
-    """Make what only its tests need; return the QEMU to run."""
-    step("building xskxceiver", "xskxceiver", str(SCRIPTS / "progs"), "xskxceiver")
+def build_programs(what: str) -> Result:
+    return step(f"building {what}", what, str(SCRIPTS / "progs"), what)
+
+
+def build_qemu(total: Result) -> str:
+    """Make QEMU with the XL710; return its path, or nothing."""
     script = str(SCRIPTS / "qemu.sh")
-    step("building QEMU with the XL710", "qemu", script)
-    made = subprocess.run([script, "--print"], check=True, stdout=subprocess.PIPE)
-    return made.stdout.decode().strip()
+    result = step("building QEMU with the XL710", "qemu", script)
+    total.add(result)
+    if result.failed or result.skipped:
+        return ""
+    process = proc.start([script, "--print"])
+    assert process.stdout
+    path = process.stdout.read().decode().split("\n")[-2]
+    proc.finish(process)
+    return path
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tests", default=os.getenv("TESTS") or "*")
-    parser.add_argument("--kernels", default=os.getenv("KERNELS") or "plain debug")
-    parser.add_argument("--list", action="store_true", help="say what would run")
-    args = parser.parse_args()
-    kernels = args.kernels.split()
-    patterns = args.tests.split()
+def run_group(where: str, tests: list[Test]) -> Result:
+    if where != "host":
+        return run(where, tests)
+    result = Result()
+    for test in tests:
+        result.add(run_host(test))
+    return result
 
-    not_asked_for: list[str] = []
 
-    def chosen(tests: list[Test]) -> list[Test]:
-        some = [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
-        for test in some:
-            if test.only_named and test.name not in patterns:
-                not_asked_for.append(f"{test.name}: {test.only_named}")
-        return [t for t in some if not t.only_named or t.name in patterns]
-
-    host = chosen(find_host_tests())
-    # What tests a kernel has shows when it and the selftests are built.
-    if not args.list and not all(any(t.name == p for t in host) for p in patterns):
-        build(kernels)
-    plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
-    xl710 = [(k, test) for k in kernels for test in chosen(find_xl710_tests(k))]
-    if xl710 and not args.list:
-        qemu = build_for_xl710()
-        for _, test in xl710:
-            test.vm.append(qemu)
-    plan += xl710 + [("host", test) for test in host]
-    if not plan:
-        sys.exit(f"test.py: no test is called {args.tests}; --list names them")
-    if args.list:
-        print("\n".join(f"{where:6} {test.name}" for where, test in plan))
-        return 0
+def run_all(plan: list[tuple[str, Test]], total: Result) -> None:
+    """Run what is planned, two boots at a time."""
     # What wants the same machine shares a boot; the slowest kernel goes first.
     boots: dict[tuple[str, bool, tuple[str, ...]], list[Test]] = {}
-    for where, test in sorted(plan, key=lambda item: item[0] != "debug"):
+    for where, test in sorted(plan, key=lambda item: -SLOW.get(item[0], 1)):
         boots.setdefault((where, test.alone, tuple(test.vm)), []).append(test)
     for (where, _, vm), tests in boots.items():
         if where == "debug":
             name = "-".join(["kmemleak", *vm[1:2]])
             tests.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
-
-    def run_group(where: str, tests: list[Test]) -> Result:
-        if where != "host":
-            return run(where, tests)
-        result = Result()
-        for test in tests:
-            result.add(run_host(test))
-        return result
-
-    total = Result()
-    # Two at a time: virtual CPUs that get none wait for each other, and spin.
+    progress.all = progress.done + sum(map(len, boots.values()))
+    # Not more: virtual CPUs that get none wait for each other, and spin.
     for alone in (False, True):
         with ThreadPoolExecutor(1 if alone else 2) as pool:
             jobs = [
@@ -426,6 +468,71 @@ def main() -> int:
             ]
             for job in jobs:
                 total.add(job.result())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tests", default=os.getenv("TESTS") or "*")
+    parser.add_argument("--kernels", default=os.getenv("KERNELS") or "plain debug")
+    parser.add_argument("--list", action="store_true", help="say what would run")
+    parser.add_argument("--long", action="store_true", help="no test in a short form")
+    args = parser.parse_args()
+    if ARCH and ARCH not in ARCH_KERNELS:
+        sys.exit(f"test.py: ARCH={ARCH}: {', '.join(ARCH_KERNELS)}, or unset")
+    kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
+    programs = PROGRAMS if not ARCH else ("selftests",) if kernels else ()
+    patterns = args.tests.split()
+    total = Result()
+    not_asked_for: list[str] = []
+    proc.stop_on_signals()
+
+    def chosen(tests: list[Test]) -> list[Test]:
+        some = [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
+        for test in some:
+            if test.only_named and test.name not in patterns:
+                not_asked_for.append(f"{test.name}: {test.only_named}")
+        return [t for t in some if not t.only_named or t.name in patterns]
+
+    def made(result: Result) -> bool:
+        total.add(result)
+        return not (result.failed or result.skipped)
+
+    host = chosen(find_host_tests())
+    if not args.list:
+        (BUILD / "test/kcsan/races.txt").unlink(missing_ok=True)
+    # What tests a kernel has shows when it and the selftests are built.
+    only_host = not ARCH and all(any(t.name == p for t in host) for p in patterns)
+    if not args.list and not only_host:
+        command = [str(SCRIPTS / "series.py"), "tree", "--keep"]
+        if made(step("applying the series", "tree", *command)):
+            kernels = [kernel for kernel in kernels if made(build(kernel))]
+            for what in programs:
+                made(build_programs(what))
+            if "plain" in kernels and not NET.with_name("net32").exists():
+                total.skip("32-bit programs: no gcc -m32")
+                progress.say("skipped: 32-bit programs: no gcc -m32")
+        else:
+            kernels = []
+    plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
+    for_xl710 = [] if ARCH else kernels
+    xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, args.long))]
+    if xl710 and not args.list:
+        others = [pair for pair in xl710 if pair[1].name != "xl710-xskxceiver"]
+        if others != xl710 and not made(build_programs("xskxceiver")):
+            xl710 = others
+        qemu = build_qemu(total)
+        for _, test in xl710:
+            test.vm.append(qemu)
+        if not qemu:
+            xl710 = []
+            host = [test for test in host if test.name != "xl710-qtest"]
+    plan += xl710 + [("host", test) for test in host]
+    if args.list:
+        print("\n".join(f"{where:6} {test.name}" for where, test in plan))
+        return 0
+    if not plan and not total.failed and not total.skipped:
+        sys.exit(f"test.py: no test is called {args.tests}; --list names them")
+    run_all(plan, total)
     for line in not_asked_for:
         total.skip(line)
         print(f"       skipped: {line}; TESTS= names it to run it")
@@ -436,7 +543,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    proc.main(main)

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Instructions a packet, AF_PACKET beside AF_XDP, on i40e and on veth.
+
+Boots the plain kernel with one virtual CPU that works, where a nanosecond is an
+instruction: with the XL710's generator, with its sink and with a veth pair. Of
+the ways to wait that a version has, the cheapest one counts. Prints a table and
+writes out/bench.json; scripts/bench_plot.py makes a picture of that.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import proc
+
+TOP = Path(__file__).resolve().parent.parent
+BUILD = TOP / "build"
+OUT = TOP / "out"
+SCRIPTS = TOP / "scripts"
+VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
+BENCHMARKS = ("rxdrop", "txpush", "l2fwd")
+CRC = 4
+# More than any version takes, and, for long packets, what the wire carries; and
+# few enough for who has to receive by interrupts and to send at the same time: in
+# a flood, Linux would do nothing but receive. Idle time does not count.
+FLOOD = 8_000_000
+STREAM = 100_000
+STREAM_VERSIONS = ("V3", "V4", "AF_XDP")
+
+
+@dataclass
+class Result:
+    """Instructions a packet, and what share of them was whose."""
+
+    device: str
+    benchmark: str
+    size: int
+    queues: int
+    version: str
+    wait: str
+    instructions: float
+    kernel: float
+    program: float
+    drops: int
+    packets: int
+
+
+def parse_line(line: str) -> Result | None:
+    """What scripts/bench-guest said of one run; None if that failed."""
+    mark, device, benchmark, size, queues, version, wait, *rest = line.split(" ", 7)
+    assert mark == "@"
+    try:
+        said = json.loads(rest[0] if rest else "")
+    except ValueError:
+        return None
+    if not said["packets"]:
+        return None
+    return Result(
+        device,
+        benchmark,
+        int(size),
+        int(queues),
+        version,
+        wait,
+        round(said.get("busy_ns_per_packet", said["ns_per_packet"]), 1),
+        round(said["kernel_ns_per_packet"], 1),
+        round(said["user_ns_per_packet"], 1),
+        said["drops"],
+        said["packets"],
+    )
+
+
+def best_of(results: list[Result]) -> list[Result]:
+    """Of each cell, the run in the cheapest way to wait."""
+    best: dict[tuple[str, str, int, int, str], Result] = {}
+    for r in results:
+        cell = (r.device, r.benchmark, r.size, r.queues, r.version)
+        if cell not in best or r.instructions < best[cell].instructions:
+            best[cell] = r
+    return list(best.values())
+
+
+def table(results: list[Result]) -> str:
+    """A line a benchmark, size and number of queues; a column a version."""
+    cells = {
+        (r.device, r.benchmark, r.size, r.queues, r.version): r
+        for r in best_of(results)
+    }
+    lines = []
+    for device in dict.fromkeys(r.device for r in results):
+        versions = [
+            v for v in VERSIONS if any(key[0::4] == (device, v) for key in cells)
+        ]
+        head = f"{device:8} {'bytes':>5} {'queues':>6}"
+        lines += ["", head + "".join(f"  {v:>22}" for v in versions)]
+        rows = dict.fromkeys(key[1:4] for key in cells if key[0] == device)
+        for benchmark, size, queues in rows:
+            text = f"{benchmark:8} {size:5} {queues:6}"
+            for version in versions:
+                r = cells.get((device, benchmark, size, queues, version))
+                said = "-"
+                if r:
+                    split = f"{r.kernel:.0f} + {r.program:.0f}"
+                    said = f"{r.instructions:.0f} ({split}) {r.wait:5}"
+                text += f"  {said:>22}"
+            lines.append(text)
+    return "\n".join(lines[1:])
+
+
+def run_vm(
+    name: str,
+    device: str,
+    nic: str,
+    benchmarks: str,
+    words: list[str],
+    args: argparse.Namespace,
+) -> list[Result]:
+    """Boot a machine and have scripts/bench-guest measure in it."""
+    versions, queues, sizes = words
+    command = [str(SCRIPTS / "vm"), "--icount", "-k", args.kernel, "-t", "3600"]
+    command += ["-l", str(BUILD / "log" / name)]
+    if nic:
+        command += ["--nic", nic, "--qemu", args.qemu]
+    command += ["--", str(SCRIPTS / "bench-guest"), device, args.tpbench]
+    command += [benchmarks, sizes, queues, versions]
+    print(f"bench: {name}", file=sys.stderr)
+    results = []
+    process = proc.start(command)
+    assert process.stdout
+    for raw in process.stdout:
+        line = raw.decode(errors="replace").strip()
+        if not line.startswith("@ "):
+            if line.startswith(("failed:", "skipped:", "tpbench:")):
+                print(line, file=sys.stderr)
+        elif not (result := parse_line(line)):
+            print("bench: no result:", line, file=sys.stderr)
+        else:
+            print(
+                f"{result.device} {result.benchmark} {result.size}"
+                f" bytes, {result.queues} queues, {result.version}"
+                f" {result.wait}: {result.instructions:.0f}",
+                file=sys.stderr,
+            )
+            results.append(result)
+    if proc.finish(process):
+        sys.exit(f"bench: the machine failed; build/log/{name} is the kernel's log")
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--devices", default="i40e veth")
+    parser.add_argument("--benchmarks", default=" ".join(BENCHMARKS))
+    parser.add_argument("--sizes", default="64 1500")
+    parser.add_argument("--queues", default="1 2 4")
+    parser.add_argument("--versions", default=" ".join(VERSIONS))
+    parser.add_argument("--kernel", default="plain")
+    parser.add_argument("--qemu", help="one that has the XL710")
+    parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
+    parser.add_argument("--json", type=Path, default=OUT / "bench.json")
+    args = parser.parse_args()
+    proc.stop_on_signals()
+    asked = args.benchmarks.split()
+    results: list[Result] = []
+    if "i40e" in args.devices.split():
+        if not args.qemu:
+            sys.exit("bench: --qemu, please: scripts/qemu.sh --print tells which")
+        asked_versions = args.versions.split()
+        streams = [v for v in asked_versions if v in STREAM_VERSIONS]
+        floods = [v for v in asked_versions if v not in STREAM_VERSIONS]
+        for size in args.sizes.split():
+            for benchmark, rate, versions in (
+                ("rxdrop", FLOOD, asked_versions),
+                ("l2fwd", FLOOD, floods),
+                ("l2fwd", STREAM, streams),
+            ):
+                if benchmark not in asked or not versions:
+                    continue
+                nic = f"xl710-gen,gen-rate={rate},gen-flows=64"
+                nic += f",gen-size={int(size) + CRC}"
+                words = [" ".join(versions), args.queues, size]
+                name = f"bench-i40e-{benchmark}-{size}-{rate}"
+                results += run_vm(name, "i40e", nic, benchmark, words, args)
+        if "txpush" in asked:
+            words = [args.versions, args.queues, args.sizes]
+            nic = "xl710-gen,gen-rate=0"
+            results += run_vm("bench-i40e-tx", "i40e", nic, "txpush", words, args)
+    if "veth" in args.devices.split():
+        versions = " ".join(v for v in args.versions.split() if v != "AF_XDP+ZC")
+        words = [versions, args.queues, args.sizes]
+        results += run_vm("bench-veth", "veth", "", args.benchmarks, words, args)
+    if not results:
+        sys.exit("bench: nothing was measured")
+    order = {b: i for i, b in enumerate(BENCHMARKS)}
+    results.sort(key=lambda r: (r.device, order[r.benchmark], r.size, r.queues))
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(
+        json.dumps([asdict(r) for r in results], indent=1, sort_keys=True) + "\n"
+    )
+    print("Instructions a packet (the kernel's + the program's) and how it waits\n")
+    print(table(results))
+    return 0
+
+
+if __name__ == "__main__":
+    proc.main(main)

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Says which lines of V4 the tests reach.
+
+Runs selftests, KUnit and the i40e tests on the kernel gcov, unless told
+--read-only, and prints for each file how many of its lines they reached. Fails
+if that is less than 95 % of the core, of i40e or of veth's part; if a line is
+not reached that scripts/coverage.list does not name; or if one is reached that
+it does name. Of a file that is not only V4's, the lines count that the series
+added.
+
+In the list stand file, function and text of a line, as `net/packet/tp4_x.c
+tp4_x_do: return -ENOMEM;`, and after one or more of those, indented, why no test
+reaches them. What is missing there is written to build/coverage/unlisted.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import proc
+
+SCRIPTS = Path(__file__).resolve().parent
+BUILD = SCRIPTS.parent / "build"
+LINUX = BUILD / "linux"
+DATA = BUILD / "coverage"
+LIST = SCRIPTS / "coverage.list"
+TESTS = "tpacket4* tp4* psock* xl710-tp4"
+LEAST = 95  # percent
+
+CORE = re.compile(r"net/packet/tp4\w*(?<!_test)\.[ch]|include/linux/tpacket4\.h")
+I40E = re.compile(r"drivers/net/ethernet/intel/i40e/i40e_tp4\w*\.[ch]")
+VETH = re.compile(r"drivers/net/veth\.c")
+PARTS = {"core": CORE, "i40e": I40E, "veth": VETH}
+
+Line = tuple[str, int]  # file, number
+Key = tuple[str, str, str]  # file, function, text
+
+
+def read_gcov(objects: Path, data: Path) -> list[dict]:
+    """What gcov says of each .gcda file in a directory."""
+    reports = []
+    with tempfile.TemporaryDirectory(prefix="tpacket4-gcov.") as scratch:
+        for gcda in sorted(data.glob("*.gcda")):
+            [notes] = objects.rglob(f"{gcda.stem}.gcno")
+            shutil.copy(gcda, scratch)
+            shutil.copy(notes, scratch)
+            gcov = ["gcov", "--json-format", "--stdout", gcda.name]
+            run = subprocess.run(gcov, cwd=scratch, check=True, capture_output=True)
+            report = json.loads(run.stdout)
+            report["directory"] = str(notes.parent)
+            reports.append(report)
+    return reports
+
+
+def added_lines(path: str) -> set[int]:
+    """The lines of a file that the series added to the base's."""
+    diff = subprocess.run(
+        ["git", "-C", str(LINUX), "diff", "-U0", "base", "HEAD", "--", path],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines: set[int] = set()
+    for match in re.finditer(r"^@@ \S+ \+(\d+)(?:,(\d+))?", diff.stdout, re.MULTILINE):
+        first = int(match[1])
+        lines |= set(range(first, first + int(match[2] or 1)))
+    return lines
+
+
+def read_counts(objects: Path) -> tuple[dict[Line, int], dict[Line, str]]:
+    """How often each line was reached in all boots together, and its function."""
+    counts: Counter[Line] = Counter()
+    functions: dict[Line, str] = {}
+    top = LINUX.resolve()
+    for boot in sorted(path for path in DATA.iterdir() if path.is_dir()):
+        for report in read_gcov(objects, boot):
+            for file in report["files"]:
+                # Compiled in the top directory of the objects
+                path = (objects / file["file"]).resolve()
+                if not path.is_relative_to(top):
+                    continue
+                name = str(path.relative_to(top))
+                if not any(part.fullmatch(name) for part in PARTS.values()):
+                    continue
+                for line in file["lines"]:
+                    at = name, line["line_number"]
+                    counts[at] += line["count"]
+                    functions[at] = line.get("function_name", "")
+    added = {name: added_lines(name) for name, _ in counts if VETH.fullmatch(name)}
+    for name, number in list(counts):
+        if name in added and number not in added[name]:
+            del counts[name, number]
+    return dict(counts), functions
+
+
+def read_list() -> Counter[Key]:
+    """The lines that no test reaches, for a reason."""
+    listed: Counter[Key] = Counter()
+    waiting = ""
+    for number, line in enumerate(LIST.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0].isspace():
+            waiting = ""
+            continue
+        match = re.fullmatch(r"(\S+) (\w*): (.+)", line)
+        if not match:
+            sys.exit(f"{LIST.name}:{number}: not `FILE FUNCTION: TEXT`")
+        listed[match[1], match[2], match[3]] += 1
+        waiting = line
+    if waiting:
+        sys.exit(f"{LIST.name}: no reason for {waiting}")
+    return listed
+
+
+def print_table(counts: dict[Line, int]) -> list[str]:
+    """Print reached lines a file and a part; return what is wrong."""
+    wrong = []
+    for part, pattern in PARTS.items():
+        lines = {at: n for at, n in counts.items() if pattern.fullmatch(at[0])}
+        if not lines:
+            wrong.append(f"{part}: nothing was counted")
+            continue
+        for name in [*sorted({name for name, _ in lines}), ""]:
+            some = [n > 0 for at, n in lines.items() if name in ("", at[0])]
+            percent = 100 * sum(some) / len(some)
+            what = name or f"{part}, all"
+            print(f"{what:52} {sum(some):5} of {len(some):5} {percent:6.1f} %")
+        if percent < LEAST:
+            wrong.append(f"{part}: less than {LEAST} % of its lines are reached")
+    return wrong
+
+
+def compare(counts: dict[Line, int], functions: dict[Line, str]) -> list[str]:
+    """Print the lines not reached; return what differs from the list."""
+    listed = read_list()
+    texts = {
+        name: (LINUX / name).read_text().splitlines() for name in {n for n, _ in counts}
+    }
+    unlisted: list[Key] = []
+    print("\nNot reached:")
+    for (name, number), count in sorted(counts.items()):
+        if count:
+            continue
+        text = " ".join(texts[name][number - 1].split())
+        key = name, functions[name, number], text
+        known = listed[key] > 0
+        if known:
+            listed[key] -= 1
+        else:
+            unlisted.append(key)
+        mark = "listed  " if known else "UNLISTED"
+        print(f"{mark} {name}:{number} {key[1]}: {text}")
+    lines = [f"{file} {function}: {text}" for file, function, text in unlisted]
+    (DATA / "unlisted").write_text("".join(f"{line}\n" for line in lines))
+    stale = [" ".join(key[:2]) + f": {key[2]}" for key in (+listed).elements()]
+    return [
+        *(f"not reached, and not in {LIST.name}: {line}" for line in lines),
+        *(f"in {LIST.name}, and reached or gone: {line}" for line in stale),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--read-only", action="store_true", help="read what the last run counted"
+    )
+    args = parser.parse_args()
+    code = 0
+    if not args.read_only:
+        shutil.rmtree(DATA, ignore_errors=True)
+        DATA.mkdir(parents=True)
+        test = [
+            str(SCRIPTS / "test.py"),
+            "--kernels=gcov",
+            "--long",
+            f"--tests={TESTS}",
+        ]
+        proc.stop_on_signals()
+        code = proc.finish(proc.start(test, pipe=False))
+    counts, functions = read_counts((BUILD / "kernel-gcov").resolve())
+    wrong = print_table(counts) + compare(counts, functions)
+    if wrong:
+        print("\nFailed:", *wrong, sep="\n")
+    return 1 if wrong or code else 0
+
+
+if __name__ == "__main__":
+    proc.main(main)

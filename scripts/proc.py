@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Child processes, all of which end when this one is told to.
+
+Each is the leader of a process group of its own, and whoever is started this way
+ends what it starts in further groups by itself (see end_jobs in lib.sh).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+GRACE = 15  # seconds: longer than the 5 that end_jobs gives, twice
+
+_lock = threading.Lock()
+_running: set[subprocess.Popen[bytes]] = set()
+_stopping = False
+
+
+class Stopped(Exception):
+    """It was told to end: nothing new is started."""
+
+
+def start(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    pipe: bool = True,
+) -> "subprocess.Popen[bytes]":
+    """Start a command. Its output, errors too, comes by a pipe or is our own."""
+    with _lock:
+        if _stopping:
+            raise Stopped
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if pipe else None,
+            stderr=subprocess.STDOUT if pipe else None,
+            start_new_session=True,
+        )
+        _running.add(process)
+    return process
+
+
+def finish(process: "subprocess.Popen[bytes]") -> int:
+    """Wait for its end; the exit code as a shell has it."""
+    code = process.wait()
+    with _lock:
+        _running.discard(process)
+        if _stopping:
+            raise Stopped
+    return code if code >= 0 else 128 - code
+
+
+def signal_group(process: "subprocess.Popen[bytes]", number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _stop(number: int) -> None:
+    try:
+        _end_all()
+        sys.stdout.flush()
+    finally:  # who read our output may have ended before
+        os._exit(128 + number)
+
+
+def _end_all() -> None:
+    global _stopping
+    with _lock:
+        _stopping = True
+        running = set(_running)
+    for process in running:
+        signal_group(process, signal.SIGTERM)
+    end = time.monotonic() + GRACE
+    for process in running:
+        try:
+            process.wait(max(0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+        signal_group(process, signal.SIGKILL)
+
+
+def stop_on_signals() -> None:
+    """From now on, end the children and exit when told to by a signal."""
+
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+    def handle(number: int, _: object) -> None:
+        for each in numbers:  # once
+            signal.signal(each, lambda *_: None)
+        # Not here: whom the signal interrupts may hold the lock.
+        threading.Thread(target=_stop, args=(number,)).start()
+
+    for number in numbers:
+        signal.signal(number, handle)
+
+
+def main(function: Callable[[], int]) -> None:
+    """Exit with what a script's main function returns."""
+    try:
+        sys.exit(function())
+    except Stopped:
+        # Who stops us ends this process, when the others are gone.
+        threading.Event().wait()

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What KCSAN reported in a kernel log, and whose it is.
+
+A race is V4's if one of the two accesses is in a V4 file or function; inlined
+functions count as what they are. Where the access itself is in a function that
+only moves or counts memory for another, its caller is looked at.
+"""
+
+import re
+import subprocess
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+V4 = re.compile(r"net/packet/tp4|tpacket4\.h|(?:\b|_)tp4[a-z]?_|_tp4\b")
+STAMP = re.compile(r"^\[ *[\d.]+\](?:\[ *[TC]\d+\])? ?")
+FRAME = re.compile(r"^ ([\w.]+)\+(0x[0-9a-f]+)/(0x[0-9a-f]+)(?: \[\w+\])?$")
+ACCESS = re.compile(r"(?:read|write|assert|read-write).* (?:to|of) .* by ")
+RULE = "=" * 40
+HELPERS = re.compile(
+    r"_*(?:mem(?:cpy|move|set|cmp)|copy_\w+|_copy_\w+|instrument_\w+|refcount_\w+|"
+    r"atomic\w*_\w+|arch_\w+|kcsan_\w+|\w*xchg\w*|\w+_bit|csum_\w+)$"
+)
+
+
+@dataclass
+class Race:
+    title: str
+    # For each access, what it was and its innermost frames
+    accesses: list[tuple[str, list[str]]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)  # function file:line, inner first
+
+    def is_v4(self) -> bool:
+        return bool(V4.search(self.title)) or any(map(V4.search, self.places))
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"    {place}" for place in self.places)])
+
+
+def split(log: str) -> tuple[str, list[Race]]:
+    """The log without KCSAN's reports, and these."""
+    races: list[Race] = []
+    rest: list[str] = []
+    inside = False
+    for raw in log.splitlines():
+        line = STAMP.sub("", raw)
+        if line.startswith("BUG: KCSAN: "):
+            title = line.removeprefix("BUG: KCSAN: ")
+            races.append(Race(re.sub(r"\+0x[0-9a-f]+/0x[0-9a-f]+", "", title)))
+            inside = True
+        elif inside and line.startswith(RULE):
+            inside = False
+        elif not inside:
+            rest.append(raw)
+            continue
+        elif ACCESS.match(line):
+            races[-1].accesses.append((line, []))
+        elif FRAME.match(line) and races[-1].accesses:
+            races[-1].accesses[-1][1].append(line)
+        rest.append("")  # the other lines keep their numbers
+    return "\n".join(rest), races
+
+
+class Symbols:
+    """Source lines of a kernel's addresses."""
+
+    def __init__(self, vmlinux: Path):
+        self.vmlinux = vmlinux
+        names = subprocess.run(
+            ["nm", "-n", str(vmlinux)], check=True, capture_output=True, text=True
+        )
+        self.symbols: dict[str, list[tuple[int, int]]] = {}
+        table = [line.split() for line in names.stdout.splitlines()]
+        table = [row for row in table if len(row) == 3]
+        for row, after in zip(table, [*table[1:], table[-1]], strict=True):
+            start = int(row[0], 16)
+            self.symbols.setdefault(row[2], []).append(
+                (start, int(after[0], 16) - start)
+            )
+
+    def address(self, frame: str) -> int | None:
+        match = FRAME.match(frame)
+        if not match or match[1] not in self.symbols:
+            return None
+        found = self.symbols[match[1]]
+        size = int(match[3], 16)
+        start = next((s for s, length in found if length == size), found[0][0])
+        # A return address: the access is before it.
+        return start + int(match[2], 16) - 1
+
+    def places(self, frames: list[str]) -> list[list[str]]:
+        """For each frame, the functions that are inlined there, inner first."""
+        addresses = [self.address(frame) for frame in frames]
+        known = [f"{a:#x}" for a in addresses if a is not None]
+        if not known:
+            return [[frame.strip()] for frame in frames]
+        run = subprocess.run(
+            ["addr2line", "-afie", str(self.vmlinux), *known],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        answers: list[list[str]] = []
+        lines = iter(run.stdout.splitlines())
+        for line in lines:
+            if line.startswith("0x"):
+                answers.append([])
+                continue
+            where = re.sub(r" \(discriminator.*", "", next(lines))
+            where = re.sub(r".*/build/linux/|^(\.\./)+|^\./", "", where)
+            answers[-1].append(f"{line} {where}")
+        after = iter(answers)
+        return [
+            [frame.strip()] if address is None else next(after)
+            for frame, address in zip(frames, addresses, strict=True)
+        ]
+
+
+def locate(races: list[Race], vmlinux: Path) -> None:
+    """Fill in the places of each race's accesses."""
+    symbols = Symbols(vmlinux)
+    for race in races:
+        for what, frames in race.accesses:
+            race.places.append(re.sub(r" (to|of) 0x[0-9a-f]+", "", what).rstrip(":"))
+            for places in symbols.places(frames[:4]):
+                race.places += places
+                if not HELPERS.fullmatch(places[-1].split()[0]):
+                    break
+
+
+def find(log: str, vmlinux: Path, report: Path) -> tuple[str, list[str], int]:
+    """The log without KCSAN's reports, what they say of V4, how many others.
+
+    All of them are added to the file `report`.
+    """
+    rest, races = split(log)
+    if not races:
+        return rest, [], 0
+    locate(races, vmlinux)
+    counts = Counter(map(str, races))
+    ours = {str(race) for race in races if race.is_v4()}
+    with report.open("a") as file:
+        for text in sorted(counts, key=lambda text: text not in ours):
+            whose = "V4" if text in ours else "other"
+            file.write(f"{whose}, {counts[text]} times: {text}\n\n")
+    lines = [" | ".join(part.strip() for part in t.splitlines()) for t in sorted(ours)]
+    return rest, lines, sum(n for text, n in counts.items() if text not in ours)
