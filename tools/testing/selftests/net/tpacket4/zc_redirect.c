@@ -76,6 +76,52 @@ TEST_F(target, cpumap)
 	close(fd);
 }
 
+/* A program goes while NAPI runs it: what it redirects it has from the queue
+ * that it was attached to.
+ */
+TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
+{
+	int map = bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1), ifindex, i, n;
+	int rounds = pv4_fast() ? 100 : 500;
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+	uint32_t seq = 0;
+	pid_t pid;
+
+	ASSERT_LE(0, map);
+	ASSERT_EQ(0, add_pair(if_c, if_d, XDP_MTU));
+	ASSERT_EQ(0, xdp_attach_native(if_d, xdp_const(XDP_DROP, 0)));
+	ifindex = if_nametoindex(if_c);
+	ASSERT_EQ(0, bpf_set(map, 0, &ifindex));
+	use_target(_metadata, self, map);
+	ASSERT_EQ(0, xdp_keep(self->x.prog));
+
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	while (!pid) {
+		if (zc_put_seq(&self->a, 100, key_seq(4, seq)) || !(++seq % 64))
+			zc_kick(&self->a);
+	}
+	zc_close(&self->a);
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+		for (n = 0; n < 64; n++)
+			zc_recv(&self->b, self->buf, BUF_SIZE, 0);
+		ASSERT_EQ(0, xdp_attach_native(if_b, self->x.prog));
+	}
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(-SIGKILL, wait_for_exit(pid));
+	EXPECT_LT(0U, bpf_get(self->x.counts, 4));
+
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	while (zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS) > 0)
+		;
+	ASSERT_EQ(0, zc_send_seq(&self->a, 100, key_seq(0, 1)));
+	EXPECT_TRUE(packet_ok(self->buf,
+			      zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS),
+			      100, key_seq(0, 1)));
+	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+}
+
 /* An AF_XDP socket beside the zero-copy socket, on its queue: the program says
  * which packet is whose.
  */
