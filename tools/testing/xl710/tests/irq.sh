@@ -41,16 +41,18 @@ is_kind()
 	[ "$(kind "$1")" = "$WANT" ]
 }
 
-# A ping each 50 ms: moderation lets each have an interrupt of its own
+# A ping each 50 ms has an interrupt of its own where the machine is not busy;
+# where it is, several share one. Without any, the driver would hear of a packet
+# when its service task looks, once or twice in that second.
 fires()
 {
 	local before after
 
 	before=$(fired "$1")
-	n0 ping -q -c 20 -i 0.05 -W 2 $IP1 || return 1
+	n0 ping -q -c 20 -i 0.05 -W 5 $IP1 || return 1
 	after=$(fired "$1")
 	echo "$((after - before)) interrupts"
-	[ $((after - before)) -ge 20 ]
+	[ $((after - before)) -ge 5 ]
 }
 
 setup
