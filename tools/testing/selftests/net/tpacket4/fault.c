@@ -13,12 +13,14 @@
 #include <sys/mount.h>
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
+#define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
 #define DEBUGFS		"/sys/kernel/debug"
 #define NR		4096		/* slots: more than kmalloc() likes */
 #define AREA_FRAMES	1024
 
 struct ctx {
 	char *area;
+	int ifindex;
 	int fd;
 	void *map;
 	size_t map_len;
@@ -55,7 +57,14 @@ static int do_mmap(struct ctx *c)
 
 static int do_bind(struct ctx *c)
 {
-	return pv4_bind(c->fd, if_a, ETH_P_ALL);
+	struct sockaddr_ll sll = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = c->ifindex,
+	};
+
+	/* not pv4_bind(): it asks the kernel for the index first */
+	return bind(c->fd, (struct sockaddr *)&sll, sizeof(sll)) ? -errno : 0;
 }
 
 static int do_zerocopy(struct ctx *c)
@@ -139,7 +148,9 @@ static const struct step without_map[] = {
 
 FIXTURE(fault) {
 	char *area;
+	int ifindex;			/* of if_a */
 	int nth;			/* FAIL_NTH, open */
+	int make_it_fail;		/* MAKE_IT_FAIL, open */
 };
 
 FIXTURE_VARIANT(fault) {
@@ -172,7 +183,6 @@ static void no_faults(void)
 	set_fault("fail*", "probability", "0");
 	set_fault("fail*", "times", "1");
 	set_fault("fail*", "space", "0");
-	write_file("/proc/thread-self/make-it-fail", "0");
 }
 
 /* Allocations that may sleep fail too, and so does every size of them. */
@@ -194,6 +204,9 @@ FIXTURE_SETUP(fault)
 	self->nth = open(FAIL_NTH, O_RDWR);
 	if (self->nth < 0)
 		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
+	/* while allocations fail, no file can be opened */
+	self->make_it_fail = open(MAKE_IT_FAIL, O_WRONLY);
+	ASSERT_LE(0, self->make_it_fail);
 	if (access(DEBUGFS "/failslab", F_OK))
 		mount("none", DEBUGFS, "debugfs", 0, NULL);
 	if (access(DEBUGFS "/failslab", F_OK))
@@ -204,6 +217,8 @@ FIXTURE_SETUP(fault)
 		SKIP(return, "needs CONFIG_FAULT_INJECTION_USERCOPY");
 	allow_faults();
 	pv4_net_setup(_metadata);
+	self->ifindex = if_nametoindex(if_a);
+	ASSERT_LT(0, self->ifindex);
 	self->area = pv4_new_area(AREA_FRAMES * 2048);
 	ASSERT_TRUE(self->area != MAP_FAILED);
 }
@@ -211,6 +226,7 @@ FIXTURE_SETUP(fault)
 FIXTURE_TEARDOWN(fault)
 {
 	no_faults();
+	close(self->make_it_fail);
 	close(self->nth);
 }
 
@@ -302,7 +318,7 @@ static bool disarm(int nth)
 
 TEST_F_TIMEOUT(fault, each_one_fails, 600)
 {
-	struct ctx c = { .area = self->area };
+	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
 	const struct step *step;
 	unsigned int n, failed;
 	bool happened;
@@ -350,28 +366,30 @@ static void set_number(const char *kind, const char *file, unsigned int n)
 	set_fault(kind, file, text);
 }
 
-static void start_after(const char *kind, unsigned int space)
+static int start_after(int make_it_fail, const char *kind, unsigned int space)
 {
 	set_number(kind, "space", space);
 	set_number(kind, "times", MANY);
 	set_number(kind, "probability", 100);
-	write_file("/proc/thread-self/make-it-fail", "1");
+	return pwrite(make_it_fail, "1", 1, 0) == 1 ? 0 : -errno;
 }
 
-/* How many faults there were; there are no more. */
-static unsigned int stop(const char *kind)
+/* How many faults there were; there are no more. Or -errno. */
+static int stop(int make_it_fail, const char *kind)
 {
 	unsigned int left = MANY;
 	char path[64];
 	FILE *f;
 
-	write_file("/proc/thread-self/make-it-fail", "0");
+	if (pwrite(make_it_fail, "0", 1, 0) != 1)
+		return -errno;
 	snprintf(path, sizeof(path), DEBUGFS "/%s/times", kind);
 	f = fopen(path, "r");
-	if (!f || fscanf(f, "%u", &left) != 1)
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%u", &left) != 1)
 		left = MANY;
-	if (f)
-		fclose(f);
+	fclose(f);
 	no_faults();
 	return MANY - left;
 }
@@ -390,10 +408,10 @@ static unsigned int more_than(unsigned int space, unsigned int by)
  */
 TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
 {
-	unsigned int space, failed[ARRAY_SIZE(kinds)], faults, k;
-	struct ctx c = { .area = self->area };
+	unsigned int space, failed[ARRAY_SIZE(kinds)], k;
+	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
 	const struct step *step;
-	int err;
+	int err, faults;
 
 	for (step = variant->steps; step->fn; step++) {
 		for (k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -403,9 +421,12 @@ TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
 				ASSERT_GT(1U << 20, space);
 				prepare(_metadata, &c, variant->steps,
 					step - variant->steps);
-				start_after(kinds[k].name, space);
+				ASSERT_EQ(0, start_after(self->make_it_fail,
+							 kinds[k].name, space));
 				err = step->fn(&c);
-				faults = stop(kinds[k].name);
+				faults = stop(self->make_it_fail,
+					      kinds[k].name);
+				ASSERT_LE(0, faults);
 				failed[k] += err < 0;
 				check_step(_metadata, &c, step, err, faults,
 					   kinds[k].name, space);
