@@ -205,7 +205,7 @@ class HarnessTest(unittest.TestCase):
         self.assertIn(" 0 failed", last)
         for name in (
             *("plain tpacket4_abi", "plain tpacket4_abi-32", "debug tpacket4_abi"),
-            *("plain xl710-tp4", "plain xl710-xskxceiver"),
+            *("plain xl710-tp4", "debug xl710-tp4", "plain xl710-xskxceiver"),
             *("host xl710-qtest", "debug kmemleak"),
         ):
             self.assertIn(name, ran)
