@@ -60,7 +60,9 @@ PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
-# Without MSI-X there is one queue, for which there are these cases of xl710-pairs.
+# The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
+# there is one queue.
+SHARED_VECTOR = "other_pairs_of_the_vector_go_on"
 ONE_QUEUE = "kick_reaches_napi link_events_after_bind bind_while_down tx_alone"
 
 
@@ -356,6 +358,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         *(test(name, name, "xl710") for name in two),
         test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
         test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),
+        test("pairs", "pairs-shared", "xl710,vectors=3", cases=SHARED_VECTOR),
         test("pairs", "pairs-msi", "xl710,msix=off", cases=ONE_QUEUE),
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),

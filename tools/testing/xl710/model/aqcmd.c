@@ -96,7 +96,7 @@ static uint16_t cmd_capabilities(XL710State *s, XL710AQDesc *d, uint8_t *buf,
         { 0x0040, 1, 512, 6, 0 },                       /* RSS: 512 x 6 bits */
         { 0x0041, 1, s->num_queues, 0, 0 },             /* Rx queues */
         { 0x0042, 1, s->num_queues, 0, 0 },             /* Tx queues */
-        { 0x0043, 1, XL710_MAX_VECTORS, 0, 0 },         /* MSI-X vectors */
+        { 0x0043, 1, s->num_vectors, 0, 0 },            /* MSI-X vectors */
         { 0x0045, 1, XL710_FD_GUARANTEED,
           XL710_FD_BEST_EFFORT, 0 },                    /* flow director */
         { 0x0061, 1, 1, 0, 22 },                        /* LED on GPIO 22 */

@@ -214,7 +214,7 @@ static void queue_event(XL710State *s, int q, bool rx, bool now)
     unsigned vec = ctl & QINT_MSIX_INDX;
     unsigned itr = now ? ITR_NONE : ctl >> QINT_ITR_INDX_S & 3;
 
-    if (!(ctl & QINT_CAUSE_ENA) || vec >= XL710_MAX_VECTORS) {
+    if (!(ctl & QINT_CAUSE_ENA) || vec >= s->num_vectors) {
         return;
     }
     /* what is pending already was looked at before */

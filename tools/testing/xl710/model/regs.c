@@ -100,7 +100,7 @@ static void dyn0_write(XL710State *s, unsigned idx, uint32_t addr, uint32_t val)
 
 static void dynn_write(XL710State *s, unsigned idx, uint32_t addr, uint32_t val)
 {
-    if (idx + 1 < XL710_MAX_VECTORS) {
+    if (idx + 1 < s->num_vectors) {
         xl710_irq_dyn_write(s, idx + 1, val);
     }
 }
@@ -448,7 +448,7 @@ void xl710_regs_init(XL710State *s)
     xl710_set_reg(s, GLNVM_GENS, 6 << 5);               /* 64 KiB */
     xl710_set_reg(s, GLNVM_FLA, FLA_LOCKED);
     xl710_set_reg(s, GLNVM_SRCTL, SRCTL_DONE);
-    xl710_set_reg(s, GLPCI_CNF2, XL710_MAX_VECTORS << 2);
+    xl710_set_reg(s, GLPCI_CNF2, s->num_vectors << 2);
     xl710_set_reg(s, PFPCI_SUBSYSID, 0x0002);
     xl710_set_reg(s, GLGEN_PCIFCNCNT, 1);
     xl710_set_reg(s, PRTGEN_CNF(1), 1);                 /* one port only */

@@ -391,11 +391,11 @@ static bool realize_pci(XL710State *s, Error **errp)
         return false;
     }
     if (s->msix_prop) {
-        if (msix_init(d, XL710_MAX_VECTORS, &s->msix_bar, BAR_MSIX, 0,
+        if (msix_init(d, s->num_vectors, &s->msix_bar, BAR_MSIX, 0,
                       &s->msix_bar, BAR_MSIX, MSIX_PBA, CAP_MSIX, errp)) {
             return false;
         }
-        for (v = 0; v < XL710_MAX_VECTORS; v++) {
+        for (v = 0; v < s->num_vectors; v++) {
             msix_vector_use(d, v);
         }
     }
@@ -455,6 +455,10 @@ static void xl710_realize(PCIDevice *d, Error **errp)
 
     if (s->num_queues < 4 || s->num_queues > XL710_MAX_QUEUES) {
         error_setg(errp, "queues must be 4..%d", XL710_MAX_QUEUES);
+        return;
+    }
+    if (s->num_vectors < 2 || s->num_vectors > XL710_MAX_VECTORS) {
+        error_setg(errp, "vectors must be 2..%d", XL710_MAX_VECTORS);
         return;
     }
     if (s->gen_size < 64 || s->gen_size > XL710_MAX_FRAME ||
@@ -555,6 +559,7 @@ static const Property xl710_properties[] = {
     DEFINE_NIC_PROPERTIES(XL710State, conf),
     DEFINE_PROP_LINK("peer", XL710State, wire, TYPE_XL710, XL710State *),
     DEFINE_PROP_UINT32("queues", XL710State, num_queues, 128),
+    DEFINE_PROP_UINT32("vectors", XL710State, num_vectors, XL710_MAX_VECTORS),
     DEFINE_PROP_BOOL("msi", XL710State, msi_prop, true),
     DEFINE_PROP_BOOL("msix", XL710State, msix_prop, true),
     DEFINE_PROP_BOOL("sink", XL710State, sink, false),

@@ -204,7 +204,7 @@ struct XL710State {
 
     /* properties */
     bool msi_prop, msix_prop;
-    uint32_t num_queues;
+    uint32_t num_queues, num_vectors;
     bool sink;
     uint32_t gen_size, gen_flows;
     uint64_t gen_rate;
