@@ -17,6 +17,11 @@ SPLAT = re.compile(
     r"Bad page|bad page|invalid opcode|Modules linked in"
 )
 TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok (?:\d+(?: -)? ?|- )(?P<rest>.*)")
+# What the kernel says of an allocation that fails, with a trace
+NO_MEMORY = re.compile(
+    r"^.*: (?:vmalloc error: size|page allocation failure: )(?s:.*?)</TASK>$",
+    re.MULTILINE,
+)
 
 
 @dataclass

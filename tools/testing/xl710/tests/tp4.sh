@@ -138,7 +138,8 @@ if [ "$SHORT" ]; then
 	export TPACKET4_FAST=1
 	# A test begins with a reset of the ports: some five seconds
 	TP4_TESTS=${TP4_TESTS:--v both -v reset -t af_xdp -t hundred_thousand
-		-t kill_under_load -t steering -t xdp}
+		-t dry_ring_asks_for_a_kick -t kill_under_load -t steering
+		-t xdp}
 	MTUS=8900
 fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then

@@ -436,11 +436,13 @@ TEST_F_TIMEOUT(port, hundred_thousand, 300)
 }
 
 /* A ring with nothing to receive into goes on when there is something, without
- * a system call of the program's.
+ * a system call of a program that cannot know whether it must make one.
  */
 TEST_F_TIMEOUT(port, out_of_frames, 120)
 {
-	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .rx_empty = true, .no_status = true,
+	};
 	struct tpacket4_desc d = { 0 };
 	uint64_t end;
 	struct zc z;
@@ -472,6 +474,57 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 			  packet_seq(pv4_frame(&z.s, d.idx) + d.offset));
 	}
 	EXPECT_TRUE(zc_books_closed(&z));
+	close(fd);
+	zc_close(&z);
+}
+
+/* True once rx_need_wakeup is @want. */
+static bool rx_asks(struct zc *z, uint32_t want)
+{
+	uint64_t end = now_ms() + WAIT_MS;
+
+	while (__atomic_load_n(&z->status->rx_need_wakeup, __ATOMIC_RELAXED) !=
+	       want) {
+		if (now_ms() >= end)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+/* A program that reads the status page is asked for a kick, and no timer looks
+ * at the ring instead.
+ */
+TEST_F_TIMEOUT(port, dry_ring_asks_for_a_kick, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
+	struct tpacket4_desc d = { 0 };
+	char buf[60];
+	struct zc z;
+	int i, fd;
+
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	fd = plain_listener(_metadata, if_a);
+	ASSERT_TRUE(rx_asks(&z, 1));
+	for (i = 0; i < 8; i++)
+		zc_rx_post(&z, i);
+	usleep(50000);
+	fill_packet(buf, sizeof(buf), 1);
+	ASSERT_EQ(60, send(fd, buf, sizeof(buf), 0));
+	usleep(QUIET_MS * 1000);	/* and no poll(), which kicks */
+	EXPECT_FALSE(zc_take(&z, &z.s.rx, &d));
+	ASSERT_TRUE(rx_asks(&z, 1));
+	ASSERT_EQ(0, zc_kick(&z));
+	fill_packet(buf, sizeof(buf), 2);
+	ASSERT_EQ(60, send(fd, buf, sizeof(buf), 0));
+	ASSERT_TRUE(zc_take_wait(&z, &z.s.rx, &d, WAIT_MS));
+	EXPECT_EQ(2U, packet_seq(pv4_frame(&z.s, d.idx) + d.offset));
+	/* with enough of them it asks no more */
+	for (; i < (int)z.s.rx.size; i++)
+		zc_rx_post(&z, i);
+	ASSERT_EQ(0, zc_kick(&z));
+	EXPECT_TRUE(rx_asks(&z, 0));
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
 	close(fd);
 	zc_close(&z);
 }

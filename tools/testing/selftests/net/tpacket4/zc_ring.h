@@ -36,6 +36,7 @@ struct zc_cfg {
 	struct zc *area;		/* whose area to use, */
 	unsigned int part;		/* and which part of it */
 	bool rx_empty;			/* post nothing */
+	bool no_status;			/* map no status page */
 };
 
 /* ---- the books ---- */
@@ -173,7 +174,7 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	err = pv4_open(&z->s, &base);
 	if (err)
 		return err;
-	err = zc_map_status(z);
+	err = cfg->no_status ? 0 : zc_map_status(z);
 	if (err)
 		return err;
 	z->held = cfg->area ? cfg->area->held :
