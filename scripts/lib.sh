@@ -79,11 +79,15 @@ Connection (refused|timed out|failed)|from versions: none" "$1"
 }
 
 # foreign ARCH: gets what make test ARCH= needs, see scripts/foreign; sets cross to
-# the prefix of that compiler's programs, which are in PATH then.
+# the prefix of that compiler's programs, which are in PATH then, with the libraries
+# of its assembler and linker.
 # shellcheck disable=SC2034 # used by those who source this
 foreign() {
+	local usr=$CACHE/foreign-$1/cross/usr
+
 	"$TOP/scripts/foreign" "$1" || exit
-	PATH=$CACHE/foreign-$1/cross/usr/bin:$PATH
+	PATH=$usr/bin:$PATH
+	export LD_LIBRARY_PATH=$usr/lib/$(gcc -print-multiarch)
 	cross=''
 	case $1 in
 	arm64) cross=aarch64-linux-gnu- ;;

@@ -294,8 +294,8 @@ def find_guest_tests(kernel: str) -> list[Test]:
         for module in sorted(directory.glob("*.ko")):
             if re.search("kunit|test", module.stem):
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
-    # No debug kernel, as the tests see it, but as slow
-    fast = ["env", "TPACKET4_FAST=1"] if kernel == "kcsan" else []
+    # No debug kernels, as the tests see it, but as slow
+    fast = ["env", "TPACKET4_FAST=1"] if kernel == "kcsan" or ARCH else []
     for program in listed("programs"):
         name = f"tpacket4_{program}"
         if (TPACKET4 / program).exists():
