@@ -87,7 +87,8 @@ foreign() {
 
 	"$TOP/scripts/foreign" "$1" || exit
 	PATH=$usr/bin:$PATH
-	export LD_LIBRARY_PATH=$usr/lib/$(gcc -print-multiarch)
+	LD_LIBRARY_PATH=$usr/lib/$(gcc -print-multiarch)
+	export LD_LIBRARY_PATH
 	cross=''
 	case $1 in
 	arm64) cross=aarch64-linux-gnu- ;;
