@@ -86,28 +86,28 @@ enum tp4_validation {
 
 /**
  * struct tp4_frame - a frame in a packet array
- * @base:	kernel address of the frame's first byte
- * @idx:	its number in the area
- * @skb:	the skb it is a part of
+ * @idx:	its number in the area, or its kernel address where there is none
+ * @len:	bytes of packet data
+ * @offset:	bytes from the frame's start to the data
+ * @error:	errno to return it with
  * @meta_len:	bytes of XDP metadata before the data, where an skb is going to
  *		be made of it
- * @len:	bytes of packet data
- * @offset:	bytes from @base to the data
- * @error:	errno to return it with
  * @flags:	TP4_PKT_CONT, TP4F_COMPLETED
+ *
+ * Four are a cache line. An empty one, in an array for Rx, has the @offset of
+ * the array, and neither error nor flags.
  */
 struct tp4_frame {
-	void			*base;
-	union {
-		u64		idx;
-		struct sk_buff	*skb;
-		u32		meta_len;
-	};
+	u64			idx;
 	u32			len;
 	u16			offset;
-	u8			error;
+	union {
+		u8		error;
+		u8		meta_len;
+	};
 	u8			flags;
 };
+static_assert(sizeof(struct tp4_frame) == 16);
 
 /**
  * struct tp4_array_ops - a kind of source and sink
@@ -131,12 +131,13 @@ struct tp4_array_ops {
  * @mask:	size of @items, less one
  * @room:	bytes of data that an empty frame takes
  * @offset:	bytes from the start of an empty frame to its data
- * @frame_shift: log2 of the bytes in a frame of @area
+ * @frame_shift: log2 of the bytes in a frame of @area; 0 where there is none
  * @validation:	of what the source gives
  * @ops:	the kind
  * @xdp:	the XDP program that packets meet when they are flushed, or NULL
  * @queue_opaque: belongs to the source and the sink
  * @area:	where the frames come from: arrays of one area may exchange frames
+ * @addr:	kernel address of @area; NULL where there is none
  * @dev:	the device that @dma is for, or NULL
  * @dma:	DMA addresses of the pages of @area
  * @items:	the frames
@@ -154,6 +155,7 @@ struct tp4_packet_array {
 	struct tp4_xdp		*xdp;
 	void			*queue_opaque;
 	const void		*area;
+	void			*addr;
 	struct device		*dev;
 	const dma_addr_t	*dma;
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
@@ -296,6 +298,13 @@ static inline u32 tp4f_get_data_offset(const struct tp4_frame_set *p)
 	return tp4f_frame(p)->offset;
 }
 
+/* Kernel address of a frame's first byte */
+static inline void *tp4f_start(const struct tp4_packet_array *a,
+			       const struct tp4_frame *frame)
+{
+	return a->addr + ((unsigned long)frame->idx << a->frame_shift);
+}
+
 /**
  * tp4f_get_data() - data of a frame
  * @p:	the frame set
@@ -308,7 +317,7 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 {
 	const struct tp4_frame *frame = tp4f_frame(p);
 
-	return frame->base + frame->offset;
+	return tp4f_start(p->pkt_arr, frame) + frame->offset;
 }
 
 /**
@@ -375,6 +384,19 @@ static inline void tp4f_set_frame(struct tp4_frame_set *p, u32 len, u16 offset,
 	frame->len = len;
 	frame->offset = offset;
 	frame->flags = is_eop ? 0 : TP4_PKT_CONT;
+}
+
+/**
+ * tp4f_set_len() - tell how much was received into an empty frame
+ * @p:		the frame set
+ * @len:	bytes of data
+ *
+ * For a packet of one frame, whose data is where the array wants it: nothing
+ * else has to be written then. tp4f_set_frame() is for all others.
+ */
+static inline void tp4f_set_len(struct tp4_frame_set *p, u32 len)
+{
+	tp4f_frame(p)->len = len;
 }
 
 /**
@@ -527,6 +549,52 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 		a->curr++;
 	p->end = a->curr;
 	return true;
+}
+
+/**
+ * tp4a_to_do() - get all frames that have not been processed
+ * @a:	the array
+ * @p:	set to the frames; the driver may walk over them by @p->curr
+ *
+ * With tp4a_processed(), for a driver that hands frames to its hardware, or
+ * takes them from it, by the batch.
+ *
+ * Return: how many there are.
+ */
+static inline u32 tp4a_to_do(struct tp4_packet_array *a,
+			     struct tp4_frame_set *p)
+{
+	p->pkt_arr = a;
+	p->start = a->curr;
+	p->curr = a->curr;
+	p->end = a->end;
+	return p->end - p->start;
+}
+
+/**
+ * tp4a_processed() - count frames as processed
+ * @a:	the array
+ * @nr:	how many, of the first that tp4a_to_do() has found
+ */
+static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
+{
+	a->curr += nr;
+}
+
+/**
+ * tp4a_flush_sent() - flush the oldest frames
+ * @a:	the array, for Tx
+ * @nr:	how many, no more than have been processed
+ *
+ * For a device that is done with packets in the order in which it got them, so
+ * that a number is all that has to be kept.
+ *
+ * Context: Softirq, as NAPI.
+ */
+static inline void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
+{
+	if (nr)
+		a->ops->flush(a, a->start + nr);
 }
 
 /* All of the following are in net/packet/tp4_array*.c and tp4_xdp.c. */

@@ -84,7 +84,7 @@ void tp4a_recycle(struct tp4_packet_array *a)
 		struct tp4_frame *frame = &a->items[a->end++ & a->mask];
 
 		*frame = a->items[a->start++ & a->mask];
-		frame->offset = a->offset;
+		tp4a_empty(a, frame);
 	}
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
@@ -110,7 +110,7 @@ void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 			a->items[pos & a->mask] =
 				a->items[(pos - 1) & a->mask];
 		a->start++;
-		frame.offset = a->offset;
+		tp4a_empty(a, &frame);
 		a->items[a->end++ & a->mask] = frame;
 	}
 }
@@ -143,7 +143,6 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
 		u32 pos = 0;
 
-		to->offset = a->offset;
 		to->len = min(len, a->room);
 		to->flags = nr ? TP4_PKT_CONT : 0;
 		len -= to->len;
@@ -151,8 +150,8 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 			const struct tp4_frame *from = tp4f_frame(p);
 			u32 bytes = min(to->len - pos, from->len - from_pos);
 
-			memcpy(to->base + to->offset + pos,
-			       from->base + from->offset + from_pos, bytes);
+			memcpy(tp4f_start(a, to) + to->offset + pos,
+			       tp4f_get_data(p) + from_pos, bytes);
 			pos += bytes;
 			from_pos += bytes;
 			if (from_pos == from->len) {
@@ -184,10 +183,8 @@ bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 		   a->curr != a->end)) {
 		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
 
-		to->offset = a->offset;
 		to->len = len;
-		to->flags = 0;
-		memcpy(to->base + to->offset, tp4f_get_data(p), len);
+		memcpy(tp4f_start(a, to) + to->offset, tp4f_get_data(p), len);
 		return true;
 	}
 

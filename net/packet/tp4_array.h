@@ -21,6 +21,15 @@ struct tp4_end {
 	bool			need_wakeup;
 };
 
+/* Let a frame be filled again. */
+static inline void tp4a_empty(const struct tp4_packet_array *a,
+			      struct tp4_frame *frame)
+{
+	frame->offset = a->offset;
+	frame->error = 0;
+	frame->flags = 0;
+}
+
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
 

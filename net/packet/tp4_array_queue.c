@@ -46,11 +46,57 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 	return a->mask + 1 - (a->end - a->start);
 }
 
-static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
+/* Take frames to receive into, up to one that is none.
+ * Return: whether there is such, and then @desc is set.
+ */
+static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
+			 struct tpacket4_desc *desc)
+{
+	const u32 nr_frames = q->area->nr_frames;
+	u32 nr, max = tp4a_space(a), end = a->end;
+	unsigned long in = q->in;
+	bool bad = false;
+
+	for (nr = 0; nr < max; nr++) {
+		struct tp4_frame *frame = &a->items[(end + nr) & a->mask];
+
+		if (!tp4q_load(q, in + nr, desc))
+			break;
+		if (unlikely(desc->idx >= nr_frames)) {
+			bad = true;
+			break;
+		}
+		/* The program's word for the rest does not count. */
+		frame->idx = desc->idx;
+		tp4a_empty(a, frame);
+	}
+	a->end = end + nr;
+	tp4q_zc_took(q, nr);
+	return bad;
+}
+
+static void tp4a_rx_populate(struct tp4_packet_array *a)
+{
+	struct tp4_queue *q = tp4a_end(a)->q;
+	struct tpacket4_desc desc;
+	u32 refusals = 0;
+
+	while (unlikely(tp4a_rx_take(a, q, &desc))) {
+		desc.error = EINVAL;
+		tp4q_zc_refuse(q, &desc, 1);
+		if (++refusals == TP4_RX_REFUSALS)
+			break;
+	}
+	if (unlikely(refusals)) {
+		atomic_long_add(refusals, &q->invalid);
+		tp4q_wake(q);
+	}
+}
+
+static void tp4a_put(struct tp4_packet_array *a, u32 pos,
 		     const struct tpacket4_desc *desc)
 {
-	a->items[a->end++ & a->mask] = (struct tp4_frame) {
-		.base = tp4_area_frame(q->area, desc->idx),
+	a->items[pos & a->mask] = (struct tp4_frame) {
 		.idx = desc->idx,
 		.len = desc->len,
 		.offset = desc->offset,
@@ -58,70 +104,61 @@ static void tp4a_put(struct tp4_packet_array *a, const struct tp4_queue *q,
 	};
 }
 
-static void tp4a_rx_populate(struct tp4_packet_array *a)
+/* Take packets of one frame, as most are, up to one that is not, or is not good.
+ * Return: whether there is such.
+ */
+static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
+			 u32 max)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 space = tp4a_space(a), refusals = 0, frame;
-
-	while (space && tp4q_rx_take_one(q, &frame)) {
-		/* The program's word for the rest does not count. */
-		struct tpacket4_desc desc = {
-			.idx = frame,
-			.offset = a->offset,
-		};
-
-		if (likely(frame != TP4_NOT_HELD)) {
-			tp4a_put(a, q, &desc);
-			space--;
-		} else if (++refusals == TP4_RX_REFUSALS) {
-			break;
-		}
-	}
-	if (unlikely(refusals))
-		tp4q_wake(q);
-}
-
-/* Take the next packet if it has one frame, as most have. */
-static bool tp4a_tx_take_one(struct tp4_packet_array *a, struct tp4_queue *q)
-{
+	unsigned long in = q->in;
 	struct tpacket4_desc desc;
+	u32 nr = 0, end = a->end;
+	bool other = false;
 
-	if (q->in_chain || !tp4q_take_one(q, q->in, &desc) ||
-	    desc.flags & TP4_PKT_CONT || !tp4q_desc_valid(q, &desc))
-		return false;
+	if (unlikely(q->in_chain))
+		return true;
 
-	tp4q_tx_take(q, 1);
-	tp4a_put(a, q, &desc);
-	return true;
+	for (; nr < max && tp4q_load(q, in + nr, &desc); nr++) {
+		other = desc.flags != TP4_DESC_KERNEL ||
+			!tp4q_desc_valid(q, &desc);
+		if (unlikely(other))
+			break;
+		tp4a_put(a, end + nr, &desc);
+	}
+	a->end = end + nr;
+	tp4q_zc_took(q, nr);
+	return other;
 }
 
 static void tp4a_tx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
 	struct tpacket4_desc descs[TP4_TX_DESCS];
-	u32 space = tp4a_space(a), left = space;
+	u32 i, nr, left = tp4a_space(a);
+	u32 invalid = 0;
+	bool good;
 
-	while (left) {
-		bool good;
-		u32 i, nr;
+	for (; left; left -= nr) {
+		u32 end = a->end;
 
-		if (likely(space && tp4a_tx_take_one(a, q))) {
-			space--;
-			left--;
-			continue;
-		}
-		nr = tp4q_tx_next(q, descs, min(space, left), &good);
+		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)))))
+			break;
+		left -= a->end - end;
+		nr = tp4q_tx_next(q, descs, min(left, tp4a_space(a)), &good);
 		if (!nr)
 			break;
-		left -= nr;
 		if (unlikely(!good)) {
-			tp4q_tx_refuse(q, descs, nr);
+			tp4q_zc_refuse(q, descs, nr);
+			invalid += nr;
 			continue;
 		}
-		tp4q_tx_take(q, nr);
-		space -= nr;
 		for (i = 0; i < nr; i++)
-			tp4a_put(a, q, &descs[i]);
+			tp4a_put(a, a->end++, &descs[i]);
+		tp4q_zc_took(q, nr);
+	}
+	if (unlikely(invalid)) {
+		atomic_long_add(invalid, &q->invalid);
+		tp4q_wake(q);
 	}
 }
 
@@ -147,60 +184,70 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 pos, nr = end - a->start;
+	u32 i, nr = end - a->start;
+	int packets = nr;
 	unsigned long out;
-	int packets = 0;
 
-	/* Nobody else returns descriptors. */
 	out = atomic_long_read(&q->out);
-	/* Last to first: who finds the first one ready finds them all. */
-	for (pos = end; pos != a->start;) {
-		const struct tp4_frame *frame = &a->items[--pos & a->mask];
-		struct tpacket4_desc desc = {
+	for (i = nr; i--;) {
+		const struct tp4_frame *frame;
+		struct tpacket4_desc desc;
+
+		frame = &a->items[(a->start + i) & a->mask];
+		desc = (struct tpacket4_desc) {
 			.idx = frame->idx,
 			.len = frame->len,
 			.offset = frame->offset,
 			.error = frame->error,
 			.flags = frame->flags & TP4_PKT_CONT,
 		};
-
-		packets += !(frame->flags & TP4_PKT_CONT);
-		tp4q_publish(q, out + (pos - a->start), &desc);
+		packets -= !!(frame->flags & TP4_PKT_CONT);
+		tp4q_store(q, out + i, &desc);
 	}
-	/* Who sees this finds them all. */
-	atomic_long_set_release(&q->out, out + nr);
+	tp4q_zc_returned(q, nr);
 	a->start = end;
 	tp4a_count_rx(a, packets);
 	tp4q_wake(q);
 	return packets;
 }
 
+static void tp4a_count_refused(const struct tp4_packet_array *a, u32 end)
+{
+	struct tp4_queue *q = tp4a_end(a)->q;
+	u32 pos;
+
+	for (pos = a->start; pos != end; pos++) {
+		if (a->items[pos & a->mask].error)
+			atomic_long_inc(&q->invalid);
+	}
+}
+
 static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 pos, nr = end - a->start;
-	u32 invalid = 0;
-	int packets = 0;
+	u32 i, nr = end - a->start;
+	int packets = nr;
 	unsigned long out;
+	u8 errors = 0;
 
-	/* Nobody else returns descriptors. */
 	out = atomic_long_read(&q->out);
-	for (pos = end; pos != a->start;) {
-		const struct tp4_frame *frame = &a->items[--pos & a->mask];
-		struct tpacket4_desc desc = {
+	for (i = nr; i--;) {
+		const struct tp4_frame *frame;
+		struct tpacket4_desc desc;
+
+		frame = &a->items[(a->start + i) & a->mask];
+		desc = (struct tpacket4_desc) {
 			.idx = frame->idx,
 			.error = frame->error,
 		};
-
-		invalid += !!frame->error;
-		packets += !(frame->flags & TP4_PKT_CONT);
-		tp4q_publish(q, out + (pos - a->start), &desc);
+		errors |= desc.error;
+		packets -= !!(frame->flags & TP4_PKT_CONT);
+		tp4q_store(q, out + i, &desc);
 	}
-	/* Pairs with the acquire in tp4_zc_is_sent(). */
-	atomic_long_set_release(&q->out, out + nr);
+	if (unlikely(errors))
+		tp4a_count_refused(a, end);
+	tp4q_zc_returned(q, nr);
 	a->start = end;
-	if (unlikely(invalid))
-		atomic_long_add(invalid, &q->invalid);
 	tp4q_wake(q);
 	return packets;
 }
@@ -303,15 +350,18 @@ static void tp4a_unmap(struct tp4_packet_array *a)
 static void tp4a_give_back(struct tp4_packet_array *a)
 {
 	struct tp4_end *end = tp4a_end(a);
+	unsigned long out = atomic_long_read(&end->q->out);
+	u32 i, nr = a->end - a->start;
 
-	for (; a->start != a->end; a->start++) {
+	for (i = nr; i--;) {
 		struct tpacket4_desc desc = {
-			.idx = a->items[a->start & a->mask].idx,
+			.idx = a->items[(a->start + i) & a->mask].idx,
 			.error = end->error,
 		};
 
-		__tp4q_return(end->q, &desc, 1);
+		tp4q_store(end->q, out + i, &desc);
 	}
+	tp4q_zc_returned(end->q, nr);
 	tp4q_wake(end->q);
 	tp4a_unmap(a);
 }
@@ -330,12 +380,16 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	struct tp4_queue *q = end->q;
 	struct tp4_packet_array *a;
 
-	a = tp4a_new(&tp4a_ring_ops, elems);
+	/* All that the kernel has of a ring is in the array: so there is no room
+	 * in the one where the program has all of the other.
+	 */
+	a = tp4a_new(&tp4a_ring_ops, min_t(size_t, elems, q->mask + 1));
 	if (!a)
 		return NULL;
 
 	a->queue_opaque = end;
 	a->area = q->area;
+	a->addr = q->area->addr;
 	a->frame_shift = q->area->frame_shift;
 	a->validation = validation;
 	a->dev = dev;

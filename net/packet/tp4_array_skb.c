@@ -20,9 +20,12 @@
 #define TP4_SKB_SIZE	(SKB_DATA_ALIGN(TP4_SKB_OFFSET + TP4_SKB_ROOM) + \
 			 SKB_DATA_ALIGN(sizeof(struct skb_shared_info)))
 
-/* What queue_opaque of an array with skbs as its source points at */
+/* What queue_opaque of an array with skbs as its source points at: a list, the
+ * first ones of which, up to @next, are in the array
+ */
 struct tp4_skb_source {
 	struct sk_buff	*head;
+	struct sk_buff	*next;
 	struct sk_buff	**tail;
 };
 
@@ -98,17 +101,17 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 		}
 		*source->tail = skb;
 		source->tail = &skb->next;
+		if (!source->next)
+			source->next = skb;
 	}
 	return drops;
 }
 EXPORT_SYMBOL_GPL(tp4a_add_skb);
 
-static void tp4a_put_skb(struct tp4_packet_array *a, void *base, u32 len,
-			 struct sk_buff *skb)
+static void tp4a_put_data(struct tp4_packet_array *a, void *data, u32 len)
 {
 	a->items[a->end++ & a->mask] = (struct tp4_frame) {
-		.base = base,
-		.skb = skb,
+		.idx = (unsigned long)data,
 		.len = len,
 		.flags = TP4_PKT_CONT,
 	};
@@ -120,38 +123,39 @@ static void tp4a_populate_skbs(struct tp4_packet_array *a)
 	struct sk_buff *skb;
 	int i;
 
-	while ((skb = source->head)) {
+	for (; (skb = source->next); source->next = skb->next) {
 		const struct skb_shared_info *shinfo = skb_shinfo(skb);
 
 		if (a->end - a->start + tp4_skb_frames(skb) > a->mask + 1)
 			break;
-		source->head = skb->next;
-		if (!source->head)
-			source->tail = &source->head;
-		skb_mark_not_on_list(skb);
-
 		if (skb_headlen(skb))
-			tp4a_put_skb(a, skb->data, skb_headlen(skb), skb);
+			tp4a_put_data(a, skb->data, skb_headlen(skb));
 		for (i = 0; i < shinfo->nr_frags; i++)
-			tp4a_put_skb(a, skb_frag_address(&shinfo->frags[i]),
-				     skb_frag_size(&shinfo->frags[i]), skb);
+			tp4a_put_data(a, skb_frag_address(&shinfo->frags[i]),
+				      skb_frag_size(&shinfo->frags[i]));
 		a->items[(a->end - 1) & a->mask].flags = 0;
 	}
 }
 
 static int tp4a_consume_skbs(struct tp4_packet_array *a, u32 end)
 {
+	struct tp4_skb_source *source = a->queue_opaque;
 	int packets = 0;
 
 	for (; a->start != end; a->start++) {
 		const struct tp4_frame *frame = &a->items[a->start & a->mask];
+		struct sk_buff *skb = source->head;
 
 		if (frame->flags & TP4_PKT_CONT)
 			continue;
+		source->head = skb->next;
+		if (!source->head)
+			source->tail = &source->head;
+		skb_mark_not_on_list(skb);
 		if (frame->error)
-			kfree_skb(frame->skb);
+			kfree_skb(skb);
 		else
-			consume_skb(frame->skb);
+			consume_skb(skb);
 		packets++;
 	}
 	return packets;
@@ -161,7 +165,6 @@ static void tp4a_free_source(struct tp4_packet_array *a)
 {
 	struct tp4_skb_source *source = a->queue_opaque;
 
-	tp4a_consume_skbs(a, a->end);
 	kfree_skb_list(source->head);
 	kfree(source);
 }
@@ -216,19 +219,22 @@ static void tp4a_populate_empty(struct tp4_packet_array *a)
 		if (unlikely(!base))
 			break;
 		a->items[a->end++ & a->mask] = (struct tp4_frame) {
-			.base = base,
+			.idx = (unsigned long)base,
+			.offset = a->offset,
 		};
 	}
 }
 
 /* Make an skb of one frame, or free it. */
-static struct sk_buff *tp4a_frame_skb(const struct tp4_frame *frame)
+static struct sk_buff *tp4a_frame_skb(const struct tp4_packet_array *a,
+				      const struct tp4_frame *frame)
 {
+	void *start = tp4f_start(a, frame);
 	struct sk_buff *skb;
 
-	skb = napi_build_skb(frame->base, TP4_SKB_SIZE);
+	skb = napi_build_skb(start, TP4_SKB_SIZE);
 	if (unlikely(!skb)) {
-		skb_free_frag(frame->base);
+		skb_free_frag(start);
 		return NULL;
 	}
 	skb_reserve(skb, frame->offset);
@@ -252,15 +258,16 @@ static void tp4a_chain_skb(struct sk_buff *skb, struct sk_buff *last,
 /* Add the data of one frame to the last part of an skb.
  * Return: what is the last part now, or NULL where there is no memory.
  */
-static struct sk_buff *tp4a_add_frame(struct sk_buff *skb, struct sk_buff *last,
+static struct sk_buff *tp4a_add_frame(const struct tp4_packet_array *a,
+				      struct sk_buff *skb, struct sk_buff *last,
 				      const struct tp4_frame *frame)
 {
-	void *data = frame->base + frame->offset;
+	void *data = tp4f_start(a, frame) + frame->offset;
 	struct page *page = virt_to_head_page(data);
 	struct sk_buff *next;
 
 	if (unlikely(skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS)) {
-		next = tp4a_frame_skb(frame);
+		next = tp4a_frame_skb(a, frame);
 		if (likely(next))
 			tp4a_chain_skb(skb, last, next);
 		return next;
@@ -280,7 +287,7 @@ static struct sk_buff *tp4a_add_frame(struct sk_buff *skb, struct sk_buff *last,
 static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
 {
 	const struct tp4_frame *frame = &a->items[a->start++ & a->mask];
-	struct sk_buff *skb = tp4a_frame_skb(frame), *last = skb;
+	struct sk_buff *skb = tp4a_frame_skb(a, frame), *last = skb;
 
 	if (unlikely(skb && frame->meta_len))
 		skb_metadata_set(skb, frame->meta_len);
@@ -288,10 +295,10 @@ static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
 	while (frame->flags & TP4_PKT_CONT) {
 		frame = &a->items[a->start++ & a->mask];
 		if (unlikely(!last)) {
-			skb_free_frag(frame->base);
+			skb_free_frag(tp4f_start(a, frame));
 			continue;
 		}
-		last = tp4a_add_frame(skb, last, frame);
+		last = tp4a_add_frame(a, skb, last, frame);
 		if (unlikely(!last)) {
 			kfree_skb(skb);
 			skb = NULL;
@@ -319,7 +326,7 @@ static int tp4a_deliver_skbs(struct tp4_packet_array *a, u32 end)
 static void tp4a_free_sink(struct tp4_packet_array *a)
 {
 	for (; a->start != a->end; a->start++)
-		skb_free_frag(a->items[a->start & a->mask].base);
+		skb_free_frag(tp4f_start(a, &a->items[a->start & a->mask]));
 	kfree(a->queue_opaque);
 }
 

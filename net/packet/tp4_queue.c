@@ -128,6 +128,36 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
 /**
+ * tp4q_zc_refuse() - return posted descriptors without having taken them
+ * @q:		a queue in zero-copy mode
+ * @descs:	their copies, each with the error that it comes back with
+ * @nr:		how many, from @q->in on
+ *
+ * They go to the oldest slots, for what was taken before them is not noted in
+ * the ring. Wakes nobody.
+ *
+ * Context: Where the ring is read.
+ */
+void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
+		    u32 nr)
+{
+	unsigned long out = atomic_long_read(&q->out);
+	u32 i = nr;
+
+	tp4q_zc_took(q, nr);
+	while (i--) {
+		struct tpacket4_desc desc = {
+			.idx = descs[i].idx,
+			.error = descs[i].error,
+		};
+
+		tp4q_store(q, out + i, &desc);
+	}
+	tp4q_zc_returned(q, nr);
+}
+EXPORT_SYMBOL_GPL(tp4q_zc_refuse);
+
+/**
  * tp4q_tx_peek() - copy the descriptors of the next posted packet
  * @q:		a Tx queue
  * @descs:	where to

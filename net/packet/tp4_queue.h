@@ -31,7 +31,8 @@ struct tp4_tx;
  * @ring:	the descriptors, shared with the program and never trusted
  * @area:	the frames that they name
  * @held:	by slot, the frame of a descriptor that the kernel has taken and
- *		not returned yet, else TP4_NOT_HELD
+ *		not returned yet, else TP4_NOT_HELD; all are that in zero-copy
+ *		mode
  * @tx:		what only Tx needs, see tp4_tx.c
  * @sk:		the socket, or NULL in a test without one
  * @mask:	slots of the ring, less one
@@ -61,6 +62,10 @@ struct tp4_tx;
  *
  * Slots come back in the order of the ring whatever the order of the frames:
  * the oldest slot that is out names the frame that is ready.
+ *
+ * In zero-copy mode the one who takes descriptors is the one who returns them,
+ * and counts them in @out once they are published. So @in and @out alone say
+ * which slots the kernel has, and nothing is noted a slot: tp4q_zc_*().
  */
 struct tp4_queue {
 	struct tpacket4_desc	*ring;
@@ -119,6 +124,11 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
  */
 static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
 {
+	/* Pairs with the release in tp4q_zc_returned(). */
+	unsigned long out = atomic_long_read_acquire(&q->out);
+
+	if ((long)(pos - out) > (long)q->mask)
+		return true;
 	/* Pairs with the release in tp4q_publish(). */
 	return smp_load_acquire(&q->held[pos & q->mask]) != TP4_NOT_HELD;
 }
@@ -149,12 +159,11 @@ static inline void tp4q_hold(struct tp4_queue *q, u32 frame)
 static inline bool tp4q_desc_valid(const struct tp4_queue *q,
 				   const struct tpacket4_desc *desc)
 {
-	u32 frame_size = q->area->frame_size;
+	/* No bytes are very many here. */
+	u64 last = (u64)(desc->len - 1) + desc->offset;
 
 	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
-	       desc->idx < q->area->nr_frames &&
-	       desc->offset < frame_size &&
-	       desc->len && desc->len <= frame_size - desc->offset;
+	       desc->idx < q->area->nr_frames && last < q->area->frame_size;
 }
 
 /**
@@ -300,6 +309,38 @@ static inline void tp4q_tx_take(struct tp4_queue *q, u32 nr)
 		tp4q_hold(q, 0);
 }
 
+/**
+ * tp4q_zc_took() - count descriptors as taken
+ * @q:	a queue in zero-copy mode
+ * @nr:	how many of those that are posted were copied, from @q->in on
+ *
+ * Once a batch. Until then, who looks from outside finds them posted.
+ *
+ * Context: Where the ring is read.
+ */
+static inline void tp4q_zc_took(struct tp4_queue *q, u32 nr)
+{
+	WRITE_ONCE(q->in, q->in + nr);
+}
+
+/**
+ * tp4q_zc_returned() - count descriptors as returned
+ * @q:	a queue in zero-copy mode
+ * @nr:	how many were written by tp4q_store(), from @q->out on
+ *
+ * They are written last to first, so that a program that finds the first one
+ * ready finds them all, and counted once a batch.
+ *
+ * Context: Where the ring is read.
+ */
+static inline void tp4q_zc_returned(struct tp4_queue *q, u32 nr)
+{
+	/* Pairs with the acquires in tp4q_is_held() and tp4_zc_is_sent(). */
+	atomic_long_set_release(&q->out, atomic_long_read(&q->out) + nr);
+}
+
+void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
+		    u32 nr);
 u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		 u32 max);
 bool tp4q_tx_ready(const struct tp4_queue *q, u32 room);

@@ -115,18 +115,18 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 {
 	const struct tp4_packet_array *a = p->pkt_arr;
 	struct tp4_frame *frame = tp4f_frame(p);
+	void *hard_start, *start = tp4f_start(a, frame);
 	struct xdp_buff *buff = xdp->buff;
-	void *hard_start;
 	u32 act;
 
 	/* There is no skb_shared_info behind the data: all of it is room. */
-	hard_start = frame->base + frame->offset - XDP_PACKET_HEADROOM;
+	hard_start = start + frame->offset - XDP_PACKET_HEADROOM;
 	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset +
 			    XDP_PACKET_HEADROOM + TP4_XDP_TAIL, xdp->rxq);
 	xdp_prepare_buff(buff, hard_start, XDP_PACKET_HEADROOM, frame->len,
 			 true);
 	act = __bpf_prog_run_xdp(xdp->prog, buff);
-	frame->offset = buff->data - frame->base;
+	frame->offset = buff->data - start;
 	frame->len = buff->data_end - buff->data;
 	return act;
 }
@@ -174,8 +174,8 @@ static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p,
 	first = &to->items[pos & to->mask];
 	first->meta_len = meta;
 	tp4f_reset(p);
-	memcpy(first->base + first->offset - meta, tp4f_get_data(p) - meta,
-	       meta);
+	memcpy(tp4f_start(to, first) + first->offset - meta,
+	       tp4f_get_data(p) - meta, meta);
 }
 
 /* Run the program on a packet; @rxq is of what is copied.

@@ -95,12 +95,8 @@ static void tp4_zc_drain(struct tp4_queue *q, int error)
 		return;
 	left = q->mask + 1;
 	while (left-- && tp4q_take_one(q, q->in, &desc)) {
-		desc = (struct tpacket4_desc) {
-			.idx = desc.idx,
-			.error = error,
-		};
-		tp4q_tx_take(q, 1);
-		__tp4q_return(q, &desc, 1);
+		desc.error = error;
+		tp4q_zc_refuse(q, &desc, 1);
 	}
 	WRITE_ONCE(q->in_chain, false);
 }
@@ -151,6 +147,22 @@ VISIBLE_IF_KUNIT bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 
+/* Has copy mode returned all that it has taken? A descriptor is counted before it
+ * is published.
+ */
+static bool tp4_zc_is_idle(const struct tp4_queue *q)
+{
+	unsigned long i;
+
+	if (atomic_long_read(&q->out) != q->in)
+		return false;
+	for (i = 0; i <= q->mask; i++) {
+		if (tp4q_is_held(q, q->in + i))
+			return false;
+	}
+	return true;
+}
+
 /* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
 static bool tp4_zc_take_tx(struct packet_sock *po)
 {
@@ -162,7 +174,7 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	if (!mutex_trylock(&po->pg_vec_lock))
 		return false;
 
-	if (atomic_long_read(&q->out) == q->in)
+	if (tp4_zc_is_idle(q))
 		q->zerocopy = true;
 	mutex_unlock(&po->pg_vec_lock);
 	return q->zerocopy;
@@ -388,23 +400,17 @@ static int tp4_zc_kick(const struct tp4_zc *zc)
 static bool tp4_zc_is_sent(const struct tp4_queue *q)
 {
 	unsigned long in = READ_ONCE(q->in);
-	u32 i;
 
 	/* What is posted is taken, then returned: look in this order. */
 	smp_rmb();
 	if (tp4q_tx_ready(q, TP4_TX_DESCS))
 		return false;
-	/* Pairs with the releases of whoever returns descriptors. */
 	smp_rmb();
+	/* What is returned is published before it is counted. Pairs with the
+	 * release in tp4q_zc_returned().
+	 */
 	if (atomic_long_read_acquire(&q->out) != in)
 		return false;
-	/* A packet that was refused is counted before it is published, and one
-	 * that is taken is held before it is counted.
-	 */
-	for (i = 0; i <= TP4_TX_DESCS; i++) {
-		if (tp4q_is_held(q, in - i))
-			return false;
-	}
 	/* If this has moved on, all of the above was about the past. */
 	return READ_ONCE(q->in) == in;
 }

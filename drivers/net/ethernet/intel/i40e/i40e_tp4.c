@@ -8,8 +8,9 @@
  *
  *	Rx	next_to_clean is the array's frame at curr; further frames that
  *		the hardware has follow it
- *	Tx	the oldest descriptor that is not sent is the array's frame at
- *		start, refused ones left out
+ *	Tx	a run of descriptors is a number of the array's frames, from start
+ *		on; refused ones, which have no descriptor, are counted with the
+ *		run that follows
  *
  * Tx goes through the pair's ordinary ring, which the stack may be using, too,
  * under the lock of its netdev queue, taken once a batch. That ring is always
@@ -34,6 +35,15 @@
 
 /* Received packets that are published at a time */
 #define I40E_TP4_RX_BATCH	16
+
+/* What tells a packet of one descriptor, without errors or a tag that was taken
+ * off, from all else
+ */
+#define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
+#define I40E_TP4_RX_KIND	(I40E_TP4_RX_PLAIN | \
+				 BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) | \
+				 BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT) | \
+				 I40E_RXD_QW1_LENGTH_SPH_MASK)
 
 /* Frames of packets on their way to the stack; a batch of the longest fits */
 #define I40E_TP4_TO_KERNEL	128
@@ -106,17 +116,14 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	u32 nr, unused = I40E_DESC_UNUSED(rx_ring);
 	u32 posted = rx_ring->count - 1 - unused;
 	u32 ntu = rx_ring->next_to_use;
-	struct tp4_frame_set p = {
-		.pkt_arr = rx,
-		.curr = rx->curr + posted,
-	};
+	struct tp4_frame_set p;
 
 	tp4a_populate(rx);
-	nr = min(rx->end - p.curr, unused);
+	nr = min(tp4a_to_do(rx, &p) - posted, unused);
 	if (unlikely(posted + nr < I40E_TP4_RX_LOW)) {
 		if (tp4a_need_wakeup(rx, true)) {
 			tp4a_populate(rx);
-			nr = min(rx->end - p.curr, unused);
+			nr = min(tp4a_to_do(rx, &p) - posted, unused);
 		} else {
 			i40e_tp4_refill_later(rx_ring->tp4, nr);
 		}
@@ -128,7 +135,7 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	if (!nr)
 		return;
 
-	for (; nr; nr--, p.curr++) {
+	for (p.curr += posted; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
 
 		tp4f_dma_sync_for_device(&p, rx_ring->rx_buf_len);
@@ -159,6 +166,38 @@ void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
 static u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 {
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
+}
+
+/* Take packets of one descriptor each, as most are, from the hardware, up to
+ * one that is not, or that has something to it.
+ * Return: how many there were.
+ */
+static u32 i40e_tp4_rx_plain(struct i40e_ring *rx_ring, u32 max, u32 *bytes)
+{
+	struct tp4_packet_array *rx = rx_ring->tp4->rx;
+	u32 nr, ntc = rx_ring->next_to_clean;
+	struct tp4_frame_set p;
+
+	tp4a_to_do(rx, &p);
+	for (nr = 0; nr < max && ntc != rx_ring->next_to_use; nr++) {
+		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
+		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
+
+		if ((qword & I40E_TP4_RX_KIND) != I40E_TP4_RX_PLAIN || !size)
+			break;
+		/* What was received is read after its status was. */
+		dma_rmb();
+		tp4f_dma_sync_for_cpu(&p, size);
+		tp4f_set_len(&p, size);
+		*bytes += size;
+		p.curr++;
+		if (unlikely(++ntc == rx_ring->count))
+			ntc = 0;
+	}
+	tp4a_processed(rx, nr);
+	rx_ring->next_to_clean = ntc;
+	rx_ring->next_to_process = ntc;
+	return nr;
 }
 
 /* Descriptors of the next packet if all of it has been written, else 0. One
@@ -298,14 +337,22 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
 	while (done < budget) {
-		u32 len, nr = i40e_tp4_rx_ready(rx_ring);
+		u32 len, nr, left = I40E_TP4_RX_BATCH - done % I40E_TP4_RX_BATCH;
 
-		if (!nr)
-			break;
-		len = i40e_tp4_rx_packet(rx_ring, nr);
-		bytes += len;
-		packets += !!len;
-		if (++done % I40E_TP4_RX_BATCH == 0)
+		left = min_t(u32, left, budget - done);
+		nr = i40e_tp4_rx_plain(rx_ring, left, &bytes);
+		packets += nr;
+		done += nr;
+		if (nr < left) {
+			nr = i40e_tp4_rx_ready(rx_ring);
+			if (!nr)
+				break;
+			len = i40e_tp4_rx_packet(rx_ring, nr);
+			bytes += len;
+			packets += !!len;
+			done++;
+		}
+		if (done % I40E_TP4_RX_BATCH == 0)
 			tp4a_flush(tp4->rx);
 	}
 	tp4a_flush(tp4->rx);
@@ -330,15 +377,9 @@ static bool i40e_tp4_is_run(const struct i40e_ring *tx_ring, u32 ntc)
  */
 static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 {
-	struct tp4_packet_array *tx = tx_ring->tp4->tx;
 	u32 head = i40e_get_head(tx_ring), ntc = tx_ring->next_to_clean;
-	struct tp4_frame_set p = {
-		.pkt_arr = tx,
-		.start = tx->start,
-		.curr = tx->start,
-		.end = tx->start + 1,
-	};
-	u32 sent = 0;
+	struct i40e_tp4 *tp4 = tx_ring->tp4;
+	u32 frames = 0;
 
 	while (i40e_tp4_is_run(tx_ring, ntc)) {
 		struct i40e_tx_buffer *tx_bi = &tx_ring->tx_bi[ntc];
@@ -346,25 +387,73 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 
 		if (ready - ntc < tx_bi->bytecount)
 			break;
-		sent += tx_bi->bytecount;
+		frames += tx_bi->gso_segs;
 		ntc += tx_bi->bytecount;
 		if (ntc >= tx_ring->count)
 			ntc -= tx_ring->count;
 		tx_bi->tx_flags = 0;
 	}
-	if (!sent)
+	if (!frames)
 		return false;
 
 	tx_ring->next_to_clean = ntc;
-	for (; sent; p.start = p.curr = p.end++) {
-		/* It was refused, and had no descriptor. */
-		if (tp4f_frame(&p)->flags & TP4F_COMPLETED)
-			continue;
-		tp4f_packet_completed(&p);
-		sent--;
-	}
-	tp4a_flush_completed(tx_ring->tp4->tx);
+	tp4->tx_on_way -= frames;
+	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
+}
+
+/* Descriptors that have been written and not handed to the hardware */
+struct i40e_tp4_run {
+	u32	ntu;		/* next to use */
+	u32	descs;
+	u32	packets;
+	u32	bytes;
+};
+
+/* Write the descriptor of a frame. */
+static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring, u32 ntu,
+				const struct tp4_frame_set *p, u32 len, u32 cmd)
+{
+	struct i40e_tx_desc *tx_desc = I40E_TX_DESC(tx_ring, ntu);
+	dma_addr_t dma = tp4f_get_dma(p);
+
+	dma_sync_single_for_device(tx_ring->dev, dma, len, DMA_BIDIRECTIONAL);
+	tx_desc->buffer_addr = cpu_to_le64(dma);
+	tx_desc->cmd_type_offset_bsz =
+		build_ctob(cmd | I40E_TX_DESC_CMD_ICRC, 0, len, 0);
+}
+
+/* Post packets of one frame each, as most are, up to one that is not, or is
+ * shorter or longer than usual.
+ */
+static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
+				struct i40e_tp4_run *run, u32 max)
+{
+	u32 max_len = READ_ONCE(tx_ring->netdev->mtu) + ETH_HLEN;
+	struct tp4_packet_array *tx = tx_ring->tp4->tx;
+	u32 bytes = 0, ntu = run->ntu;
+	struct tp4_frame_set p;
+	u32 nr;
+
+	max = min(max, tp4a_to_do(tx, &p));
+	for (nr = 0; nr < max; nr++) {
+		u32 len = tp4f_get_frame_len(&p);
+
+		if (unlikely(len < I40E_MIN_TX_LEN || len > max_len ||
+			     !tp4f_is_last_frame(&p)))
+			break;
+		i40e_tp4_write_desc(tx_ring, ntu, &p, len,
+				    I40E_TX_DESC_CMD_EOP);
+		bytes += len;
+		p.curr++;
+		if (unlikely(++ntu == tx_ring->count))
+			ntu = 0;
+	}
+	tp4a_processed(tx, nr);
+	run->ntu = ntu;
+	run->descs += nr;
+	run->packets += nr;
+	run->bytes += bytes;
 }
 
 /* What is wrong with a packet that was posted? */
@@ -380,40 +469,49 @@ static int i40e_tp4_check(const struct net_device *dev,
 	return tp4f_check_len(p, dev, len);
 }
 
-/* Write the descriptors of a packet, from @ntu on.
- * Return: what is next to use.
- */
-static u32 i40e_tp4_post(struct i40e_ring *tx_ring, u32 ntu,
-			 struct tp4_frame_set *p, u32 *bytes)
+/* Post the next packet, if it may be sent. */
+static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
+				 struct i40e_tp4_run *run)
 {
-	do {
-		struct i40e_tx_desc *tx_desc = I40E_TX_DESC(tx_ring, ntu);
-		u32 len = tp4f_get_frame_len(p);
-		u32 cmd = I40E_TX_DESC_CMD_ICRC;
+	struct tp4_frame_set p;
+	int err;
 
-		if (tp4f_is_last_frame(p))
-			cmd |= I40E_TX_DESC_CMD_EOP;
-		tp4f_dma_sync_for_device(p, len);
-		tx_desc->buffer_addr = cpu_to_le64(tp4f_get_dma(p));
-		tx_desc->cmd_type_offset_bsz = build_ctob(cmd, 0, len, 0);
-		*bytes += len;
-		if (unlikely(++ntu == tx_ring->count))
-			ntu = 0;
-	} while (tp4f_next_frame(p));
-	return ntu;
+	if (!tp4a_next_packet(tx_ring->tp4->tx, &p))
+		return;
+	err = i40e_tp4_check(tx_ring->netdev, &p);
+	if (unlikely(err)) {
+		tp4f_set_error(&p, -err);
+		return;
+	}
+	do {
+		u32 len = tp4f_get_frame_len(&p);
+
+		i40e_tp4_write_desc(tx_ring, run->ntu, &p, len,
+				    tp4f_is_last_frame(&p) ?
+				    I40E_TX_DESC_CMD_EOP : 0);
+		run->bytes += len;
+		run->descs++;
+		if (unlikely(++run->ntu == tx_ring->count))
+			run->ntu = 0;
+	} while (tp4f_next_frame(&p));
+	run->packets++;
 }
 
-/* Send a run of @descs descriptors, those from next_to_use up to @ntu. */
-static void i40e_tp4_end_run(struct i40e_ring *tx_ring, u32 ntu, u32 descs)
+/* Send a run of descriptors, those from next_to_use on. */
+static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
+			     const struct i40e_tp4_run *run)
 {
 	struct i40e_tx_buffer *first = &tx_ring->tx_bi[tx_ring->next_to_use];
-	u32 last = (ntu ? : tx_ring->count) - 1;
+	u32 last = (run->ntu ? : tx_ring->count) - 1;
+	struct i40e_tp4 *tp4 = tx_ring->tp4;
 
-	first->bytecount = descs;
+	first->bytecount = run->descs;
+	first->gso_segs = tp4->tx->curr - tp4->tx->start - tp4->tx_on_way;
 	first->tx_flags = I40E_TX_FLAGS_TP4;
+	tp4->tx_on_way += first->gso_segs;
 	I40E_TX_DESC(tx_ring, last)->cmd_type_offset_bsz |=
 		cpu_to_le64(I40E_TX_DESC_CMD_RS << I40E_TXD_QW1_CMD_SHIFT);
-	tx_ring->next_to_use = ntu;
+	tx_ring->next_to_use = run->ntu;
 	i40e_xdp_ring_update_tail(tx_ring);
 	txq_trans_cond_update(txring_txq(tx_ring));
 }
@@ -423,39 +521,33 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring, u32 ntu, u32 descs)
  */
 static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 {
+	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
-	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
-	u32 ntu, unused, descs = 0, packets = 0, bytes = 0;
-	struct tp4_frame_set p;
-	bool refused = false;
+	u32 room, first = tx->curr;
+	struct i40e_tp4_run run = {};
 
 	__netif_tx_lock(nq, smp_processor_id());
-	ntu = tx_ring->next_to_use;
-	unused = I40E_DESC_UNUSED(tx_ring);
-	while (descs < I40E_TP4_RUN &&
-	       descs + I40E_MAX_BUFFER_TXD + spare <= unused &&
-	       tp4a_next_packet(tx, &p)) {
-		int err = i40e_tp4_check(tx_ring->netdev, &p);
-
-		if (unlikely(err)) {
-			tp4f_set_error(&p, -err);
-			tp4f_packet_completed(&p);
-			refused = true;
-			continue;
-		}
-		ntu = i40e_tp4_post(tx_ring, ntu, &p, &bytes);
-		descs += tp4f_num_frames(&p);
-		packets++;
+	run.ntu = tx_ring->next_to_use;
+	room = I40E_DESC_UNUSED(tx_ring);
+	/* As many as leave room for one more packet, of the longest */
+	room -= min(room, spare + I40E_MAX_BUFFER_TXD - 1);
+	room = min_t(u32, room, I40E_TP4_RUN);
+	while (run.descs < room && tx->curr - first < I40E_TP4_RUN &&
+	       tx->curr != tx->end) {
+		i40e_tp4_post_plain(tx_ring, &run, room - run.descs);
+		if (unlikely(run.descs < room))
+			i40e_tp4_post_packet(tx_ring, &run);
 	}
-	if (descs)
-		i40e_tp4_end_run(tx_ring, ntu, descs);
+	if (run.descs)
+		i40e_tp4_end_run(tx_ring, &run);
 	__netif_tx_unlock(nq);
 
-	if (unlikely(refused))
-		tp4a_flush_completed(tx_ring->tp4->tx);
-	i40e_update_tx_stats(tx_ring, packets, bytes);
-	return descs || refused;
+	/* Where all were refused, nothing else gives them back. */
+	if (unlikely(!tx_ring->tp4->tx_on_way))
+		tp4a_flush(tx);
+	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
+	return tx->curr != first;
 }
 
 /**
@@ -499,18 +591,11 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
  */
 void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
 {
-	struct tp4_frame_set p;
-
 	if (!tp4->tx)
 		return;
-	p = (struct tp4_frame_set) {
-		.pkt_arr = tp4->tx,
-		.start = tp4->tx->start,
-		.end = tp4->tx->curr,
-	};
-	tp4f_packet_completed(&p);
+	tp4->tx_on_way = 0;
 	local_bh_disable();
-	tp4a_flush_completed(tp4->tx);
+	tp4a_flush(tp4->tx);
 	tp4a_need_wakeup(tp4->tx, true);
 	local_bh_enable();
 }

@@ -20,6 +20,7 @@
  * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
  * @refill:	wakes NAPI when there were not enough frames to receive into
  * @refill_ns:	after so long
+ * @tx_on_way:	frames of @tx in runs that have not been reaped
  * @rx_buf_len:	bytes that the hardware may write to a frame
  * @leaving:	it is not set up for the program again; under tp4_lock
  * @stuck:	the hardware may still have its frames, until the function is
@@ -38,6 +39,7 @@ struct i40e_tp4 {
 	struct i40e_q_vector __rcu	*q_vector;
 	struct hrtimer			refill;
 	u32				refill_ns;
+	u32				tx_on_way;
 	u16				rx_buf_len;
 	bool				leaving;
 	bool				stuck;
