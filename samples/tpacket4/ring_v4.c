@@ -15,6 +15,7 @@ struct v4 {
 	__u64 *frames;			/* the pool's memory */
 	struct tpacket4_desc *batch;	/* for tx_fill() */
 	__u16 offset;			/* of packets of our own */
+	unsigned int idle;		/* were sent, and are to be sent again */
 	bool cont;			/* Rx is in the middle of a packet */
 };
 
@@ -160,9 +161,9 @@ static unsigned int v4_rx_drop(struct port *p, unsigned int max)
 	return packets;
 }
 
-static unsigned int v4_tx_fill(struct port *p, unsigned int max)
+/* Packets in frames that were never used */
+static unsigned int send_fresh(struct port *p, struct v4 *v, unsigned int max)
 {
-	struct v4 *v = p->ring;
 	unsigned int i;
 
 	if (max > v->pool.nr)
@@ -182,17 +183,48 @@ static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 	return tp4_ring_send(&v->sock.tx, v->batch, max);
 }
 
-/* What was sent. Our packets are good: one that is refused ends the run. */
+/* Packets in frames that were sent, and stay on the ring until they are again */
+static unsigned int send_again(struct port *p, struct v4 *v, unsigned int max)
+{
+	unsigned int i;
+
+	if (max > v->idle)
+		max = v->idle;
+	for (i = 0; p->cfg->verify && i < max; i++) {
+		struct tpacket4_desc *d = tp4_ring_at(&v->sock.tx, i);
+
+		packet_make(tp4_frame(&v->area, d->idx) + v->offset,
+			    p->cfg->size, p->tx_seq++);
+	}
+	tp4_ring_resend(&v->sock.tx, max, p->cfg->size, v->offset);
+	v->idle -= max;
+	return max;
+}
+
+static unsigned int v4_tx_fill(struct port *p, unsigned int max)
+{
+	struct v4 *v = p->ring;
+	unsigned int n = send_again(p, v, max);
+
+	return n == max ? n : n + send_fresh(p, v, max - n);
+}
+
+/*
+ * What was sent beyond those that are idle. Our packets are good: one that is
+ * refused ends the run.
+ */
 static unsigned int tx_ready(struct v4 *v, unsigned int max)
 {
 	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);
+	/* A copy, which is not loaded again for each slot */
+	const struct tp4_ring tx = v->sock.tx;
 	__u8 error = 0;
 
-	for (i = 0; i < n; i++)
-		error |= tp4_ring_at(&v->sock.tx, i)->error;
+	for (i = v->idle; i < n; i++)
+		error |= tp4_ring_at(&tx, i)->error;
 	if (error)
-		check(tp4_ring_error(&v->sock.tx, n), "packet refused");
-	return n;
+		check(tp4_ring_error(&tx, n), "packet refused");
+	return n - v->idle;
 }
 
 static unsigned int v4_tx_reap(struct port *p)
@@ -200,6 +232,11 @@ static unsigned int v4_tx_reap(struct port *p)
 	struct v4 *v = p->ring;
 	unsigned int n = tx_ready(v, p->cfg->ring);
 	unsigned int refill = 0;
+
+	if (p->cfg->mode == MODE_TXPUSH) {
+		v->idle += n;
+		return n;
+	}
 
 	/* Rx wants its frames back first; what is left is for tx_fill(). */
 	if (p->rx)

@@ -360,6 +360,16 @@ static inline struct tpacket4_desc *__tp4_ring_next(const struct tp4_ring *r,
 	return &r->q.ring[(r->q.avail_idx + i) & r->q.ring_mask];
 }
 
+/* Of n slots from the pos-th on, so many lie before the ring begins again. */
+static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
+					       unsigned int pos,
+					       unsigned int n)
+{
+	unsigned int m = r->q.ring_mask + 1 - (pos & r->q.ring_mask);
+
+	return m < n ? m : n;
+}
+
 /* n slots were filled: count them. */
 static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
 {
@@ -412,15 +422,21 @@ static inline void tp4_ring_flush(struct tp4_ring *r)
  */
 static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 {
-	const struct tpacket4_desc *ring = r->q.ring;
-	unsigned int mask = r->q.ring_mask, first = r->q.last_used_idx;
 	unsigned int pending = tp4_ring_pending(r);
-	unsigned int n = r->seen;
+	unsigned int i, m, n = r->seen;
 
 	if (max > pending)
 		max = pending;
-	while (n < max && tp4_desc_ready(&ring[(first + n) & mask]))
-		n++;
+	while (n < max) {
+		const struct tpacket4_desc *d = tp4_ring_at(r, n);
+
+		m = __tp4_ring_straight(r, r->q.last_used_idx + n, max - n);
+		for (i = 0; i < m && tp4_desc_ready(d); i++)
+			d++;
+		n += i;
+		if (i < m)
+			break;
+	}
 	r->seen = n;
 	return n < max ? n : max;
 }
@@ -608,6 +624,46 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 	tp4_ring_take(tx, n);
 	__tp4_ring_gave(rx, n);
 	return n;
+}
+
+/**
+ * tp4_ring_resend - send frames once more that were sent (Tx)
+ * @r: ring
+ * @n: how many; at most what tp4_ring_peek() returned
+ * @len: bytes of packet in each frame
+ * @offset: from the start of each frame to the packet
+ *
+ * Each frame is a packet of its own: what it held, or what the program has
+ * written to it since, by tp4_ring_at(). The slots are taken. Where the ring is
+ * full, which is when this is worth most, each frame goes out in the slot that
+ * it came back in, and only half of the slot is touched.
+ */
+static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
+				   __u32 len, __u16 offset)
+{
+	struct tpacket4_desc *d, *ring = r->q.ring;
+	unsigned int i, m;
+
+	while (n && r->q.num_free) {
+		/* as many as overwrite nothing that is still to be read */
+		m = r->q.num_free < n ? r->q.num_free : n;
+		for (i = m; i--; )
+			tp4_desc_give(__tp4_ring_next(r, i),
+				      tp4_ring_at(r, i)->idx, len, offset, 0);
+		__tp4_ring_took(r, m);
+		__tp4_ring_gave(r, m);
+		n -= m;
+	}
+
+	/* Else every frame goes back into its own slot. */
+	m = __tp4_ring_straight(r, r->q.avail_idx, n);
+	for (d = ring + (n - m); d != ring; )
+		__tp4_desc_publish(--d, len, offset, 0);
+	ring = __tp4_ring_next(r, 0);
+	for (d = ring + m; d != ring; )
+		__tp4_desc_publish(--d, len, offset, 0);
+	__tp4_ring_took(r, n);
+	__tp4_ring_gave(r, n);
 }
 
 /* --- waiting ------------------------------------------------------------- */

@@ -577,6 +577,42 @@ static void forwarded_packets_are_not_copied(void)
 	close(fd);
 }
 
+/* On a ring with room for all of them, with room for some, and on a full one */
+static void sent_frames_are_sent_again(void)
+{
+	static const unsigned int first[] = { 100, 200, NR };
+	static const unsigned int again[] = { 60, 150, NR };
+	unsigned int i, k, n;
+	int fd;
+
+	CHECK_EQ(0, open_bound(0, NR));
+	fd = plain_socket();
+	CHECK(fd >= 0);
+	for (k = 0; k < 3; k++) {
+		__u8 seen[4 * NR] = { 0 };
+
+		CHECK_EQ(first[k], put(&s, first[k], 100, 0));
+		CHECK_EQ(first[k], wait_tx(&s, first[k]));
+		for (i = 0; i < first[k]; i++)
+			CHECK(plain_receives(fd, 100, i));
+		n = again[k];
+		for (i = 0; i < n; i++)
+			fill(tp4_frame(&area, tp4_ring_at(&s.tx, i)->idx) + 64,
+			     200, 1000 + i);
+		tp4_ring_resend(&s.tx, n, 200, 64);
+		CHECK_EQ(first[k], tp4_ring_pending(&s.tx));
+		CHECK_EQ(NR - first[k], tp4_ring_free(&s.tx));
+		CHECK_EQ(first[k], wait_tx(&s, first[k]));
+		CHECK_EQ(0, tp4_ring_error(&s.tx, first[k]));
+		for (i = 0; i < n; i++)
+			CHECK(plain_receives(fd, 200, 1000 + i));
+		for (i = 0; i < first[k]; i++)
+			CHECK_EQ(1, ++seen[tp4_ring_at(&s.tx, i)->idx]);
+		tp4_pool_put(&pool, &s.tx, first[k]);
+	}
+	close(fd);
+}
+
 static void pool_gives_each_frame_once(void)
 {
 	__u64 got[10];
@@ -809,6 +845,7 @@ static const struct {
 	TEST(refused_packet_comes_back_with_its_errno),
 	TEST(ring_that_is_full_takes_no_more),
 	TEST(forwarded_packets_are_not_copied),
+	TEST(sent_frames_are_sent_again),
 	TEST(pool_gives_each_frame_once),
 	TEST(statistics_count_what_found_no_frame),
 	TEST(wait_tells_once_that_the_device_went_down),
