@@ -217,6 +217,16 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 
 	if (!a->area || a->area != from->area)
 		return tp4a_copy_packet(a, p);
+	if (likely(nr == 1 && a->curr != a->end)) {
+		struct tp4_frame *sent = &from->items[p->start & from->mask];
+		struct tp4_frame *empty = &a->items[a->curr & a->mask];
+
+		if (unlikely(sent->offset < a->offset))
+			return tp4a_copy_packet(a, p);
+		swap(*sent, *empty);
+		a->curr++;
+		return true;
+	}
 	for (i = p->start; i != p->end; i++) {
 		if (from->items[i & from->mask].offset < a->offset)
 			return tp4a_copy_packet(a, p);

@@ -47,42 +47,40 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 }
 
 /* Take frames to receive into, up to one that is none.
- * Return: whether there is such, and then @desc is set.
+ * Return: whether there is such, and then @bad is set.
  */
 static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
-			 struct tpacket4_desc *desc)
+			 u64 *bad)
 {
 	const u32 nr_frames = q->area->nr_frames;
 	u32 nr, max = tp4a_space(a), end = a->end;
 	unsigned long in = q->in;
-	bool bad = false;
+	bool refuse = false;
+	u64 idx;
 
-	for (nr = 0; nr < max; nr++) {
+	for (nr = 0; nr < max && tp4q_load_idx(q, in + nr, &idx); nr++) {
 		struct tp4_frame *frame = &a->items[(end + nr) & a->mask];
 
-		if (!tp4q_load(q, in + nr, desc))
-			break;
-		if (unlikely(desc->idx >= nr_frames)) {
-			bad = true;
+		refuse = idx >= nr_frames;
+		if (unlikely(refuse)) {
+			*bad = idx;
 			break;
 		}
-		/* The program's word for the rest does not count. */
-		frame->idx = desc->idx;
+		frame->idx = idx;
 		tp4a_empty(a, frame);
 	}
 	a->end = end + nr;
 	tp4q_zc_took(q, nr);
-	return bad;
+	return refuse;
 }
 
 static void tp4a_rx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	struct tpacket4_desc desc;
+	struct tpacket4_desc desc = { .error = EINVAL };
 	u32 refusals = 0;
 
-	while (unlikely(tp4a_rx_take(a, q, &desc))) {
-		desc.error = EINVAL;
+	while (unlikely(tp4a_rx_take(a, q, &desc.idx))) {
 		tp4q_zc_refuse(q, &desc, 1);
 		if (++refusals == TP4_RX_REFUSALS)
 			break;
@@ -130,36 +128,45 @@ static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 	return other;
 }
 
+/* Take the next packet, or refuse it. Apart, for @descs is large.
+ * Return: how many descriptors it has; 0 if none is posted to its end.
+ */
+static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
+				     struct tp4_queue *q, u32 max)
+{
+	struct tpacket4_desc descs[TP4_TX_DESCS];
+	bool good;
+	u32 i, nr;
+
+	nr = tp4q_tx_next(q, descs, max, &good);
+	if (!nr)
+		return 0;
+	if (unlikely(!good)) {
+		tp4q_zc_refuse(q, descs, nr);
+		atomic_long_add(nr, &q->invalid);
+		tp4q_wake(q);
+		return nr;
+	}
+	for (i = 0; i < nr; i++)
+		tp4a_put(a, a->end++, &descs[i]);
+	tp4q_zc_took(q, nr);
+	return nr;
+}
+
 static void tp4a_tx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	struct tpacket4_desc descs[TP4_TX_DESCS];
-	u32 i, nr, left = tp4a_space(a);
-	u32 invalid = 0;
-	bool good;
+	u32 nr, left = tp4a_space(a);
 
-	for (; left; left -= nr) {
+	do {
 		u32 end = a->end;
 
 		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)))))
 			break;
 		left -= a->end - end;
-		nr = tp4q_tx_next(q, descs, min(left, tp4a_space(a)), &good);
-		if (!nr)
-			break;
-		if (unlikely(!good)) {
-			tp4q_zc_refuse(q, descs, nr);
-			invalid += nr;
-			continue;
-		}
-		for (i = 0; i < nr; i++)
-			tp4a_put(a, a->end++, &descs[i]);
-		tp4q_zc_took(q, nr);
-	}
-	if (unlikely(invalid)) {
-		atomic_long_add(invalid, &q->invalid);
-		tp4q_wake(q);
-	}
+		nr = tp4a_tx_take_any(a, q, min(left, tp4a_space(a)));
+		left -= nr;
+	} while (nr);
 }
 
 static void tp4a_populate_ring(struct tp4_packet_array *a)

@@ -155,6 +155,16 @@ static u32 give(struct tp4_test *t, bool (*how)(struct tp4_packet_array *a,
 	return ok;
 }
 
+static void put_back_all(struct tp4_test *t)
+{
+	tp4a_recycle(t->rxa);
+}
+
+static void put_back_last(struct tp4_test *t)
+{
+	tp4a_reuse(t->rxa, 4);
+}
+
 static void fills_and_flushes_at_every_level(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -470,6 +480,121 @@ static void flushes_what_is_completed(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, desc);
 		KUNIT_EXPECT_EQ(test, desc->flags, 0);
 	}
+}
+
+/* The way of a device that is done with packets in their order */
+static void flushes_as_many_as_were_sent(struct kunit *test)
+{
+	static const u32 sent[] = { 0, 1, 3, 4 };
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i, k, nr = 0;
+
+	arrays_new(test, false);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 0);
+	for (i = 0; i < 10; i++)
+		post_packet(t, i, 1, 60 + i, 0);
+	tp4a_populate(t->txa);
+	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, &p), 10);
+	for (i = 0; i < 8; i++, p.curr++) {
+		KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), i);
+		KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 60 + i);
+	}
+	tp4a_processed(t->txa, 7);
+	/* The eighth is no good. */
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
+	tp4f_set_error(&p, EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 8);
+
+	for (k = 0; k < ARRAY_SIZE(sent); k++) {
+		tp4a_flush_sent(t->txa, sent[k]);
+		for (i = 0; i < sent[k]; i++, nr++) {
+			struct tpacket4_desc *desc = reap(&t->tx);
+
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->idx, nr);
+			KUNIT_EXPECT_EQ(test, desc->error,
+					nr == 7 ? EMSGSIZE : 0);
+			KUNIT_EXPECT_EQ(test, desc->len, 0);
+		}
+		KUNIT_EXPECT_NULL(test, reap(&t->tx));
+	}
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 1);
+	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 2);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+}
+
+/* A packet of one frame needs its length only, whatever the frame was before. */
+static void empty_frames_are_like_new(struct kunit *test)
+{
+	void (*how[])(struct tp4_test *t) = { put_back_all, put_back_last };
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i, k;
+
+	arrays_new(test, false);
+	for (k = 0; k < ARRAY_SIZE(how); k++) {
+		for (i = 0; i < 4; i++)
+			post(&t->rx, i, 1234, 77, TP4_PKT_CONT);
+		tp4a_populate(t->rxa);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		for (i = 0; i < 4; i++) {
+			KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+			tp4f_set_frame(&p, 60, 300, i == 3);
+			tp4f_set_error(&p, EINVAL);
+		}
+		how[k](t);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		for (; p.curr != p.end; p.curr++)
+			tp4f_set_len(&p, 99);
+		tp4a_processed(t->rxa, 4);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 4);
+		for (i = 0; i < 4; i++) {
+			struct tpacket4_desc *desc = reap(&t->rx);
+
+			KUNIT_ASSERT_NOT_NULL(test, desc);
+			KUNIT_EXPECT_EQ(test, desc->len, 99);
+			KUNIT_EXPECT_EQ(test, desc->offset,
+					XDP_PACKET_HEADROOM);
+			KUNIT_EXPECT_EQ(test, desc->error, 0);
+			KUNIT_EXPECT_EQ(test, desc->flags, 0);
+		}
+	}
+}
+
+/* What the kernel has of a ring is marked there until it is returned, also when
+ * it has all of it.
+ */
+static void takes_no_slot_twice(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	end_init(&t->rx, &t->area[0]);
+	end_init(&t->tx, &t->area[1]);
+	t->rxa = tp4a_rx_new(&t->rx.end, 4 * SLOTS, NULL);
+	t->txa = tp4a_tx_new(&t->tx.end, 4 * SLOTS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	KUNIT_ASSERT_NOT_NULL(test, t->txa);
+	for (i = 0; i < SLOTS; i++) {
+		post(&t->rx, i, 0, 0, 0);
+		post_packet(t, i, 1, 60, 0);
+	}
+	for (i = 0; i < 3; i++) {
+		tp4a_populate(t->rxa);
+		tp4a_populate(t->txa);
+		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, SLOTS);
+		KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, SLOTS);
+	}
+	tp4a_to_do(t->txa, &p);
+	tp4a_processed(t->txa, SLOTS);
+	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), SLOTS);
+	for (i = 0; i < SLOTS; i++)
+		KUNIT_ASSERT_NOT_NULL(test, reap(&t->tx));
 }
 
 static void recycled_frames_are_filled_again(struct kunit *test)
@@ -933,6 +1058,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(bad_descriptors_go_straight_back),
 	KUNIT_CASE(drivers_error_comes_back),
 	KUNIT_CASE(flushes_what_is_completed),
+	KUNIT_CASE(flushes_as_many_as_were_sent),
+	KUNIT_CASE(empty_frames_are_like_new),
+	KUNIT_CASE(takes_no_slot_twice),
 	KUNIT_CASE(recycled_frames_are_filled_again),
 	KUNIT_CASE(spoilt_frames_go_to_the_end),
 	KUNIT_CASE(one_area_exchanges_frames),

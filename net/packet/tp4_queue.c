@@ -128,6 +128,30 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
 /**
+ * tp4q_is_idle() - tell whether all that was taken is back on the ring
+ * @q:	a queue in copy mode
+ *
+ * In copy mode a descriptor is counted before it is published, so that the
+ * counts are not enough for who goes by them alone.
+ *
+ * Context: Where nobody reads the ring.
+ * Return: whether it is.
+ */
+bool tp4q_is_idle(const struct tp4_queue *q)
+{
+	unsigned long i;
+
+	if (atomic_long_read(&q->out) != q->in)
+		return false;
+	for (i = 0; i <= q->mask; i++) {
+		if (tp4q_is_held(q, q->in + i))
+			return false;
+	}
+	return true;
+}
+EXPORT_SYMBOL_GPL(tp4q_is_idle);
+
+/**
  * tp4q_zc_refuse() - return posted descriptors without having taken them
  * @q:		a queue in zero-copy mode
  * @descs:	their copies, each with the error that it comes back with

@@ -106,6 +106,19 @@ static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 	return true;
 }
 
+/* Copy what counts of an empty frame. */
+static inline bool tp4q_load_idx(const struct tp4_queue *q, unsigned long pos,
+				 u64 *idx)
+{
+	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
+
+	/* Pairs with the program's release of a descriptor it posts. */
+	if (!(smp_load_acquire(&from->flags) & TP4_DESC_KERNEL))
+		return false;
+	*idx = READ_ONCE(from->idx);
+	return true;
+}
+
 static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
 			      const struct tpacket4_desc *from)
 {
@@ -339,6 +352,7 @@ static inline void tp4q_zc_returned(struct tp4_queue *q, u32 nr)
 	atomic_long_set_release(&q->out, atomic_long_read(&q->out) + nr);
 }
 
+bool tp4q_is_idle(const struct tp4_queue *q);
 void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
 		    u32 nr);
 u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,

@@ -467,6 +467,83 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bad, 0);
 }
 
+/* A descriptor is counted as returned before it is published. */
+static void idle_means_published(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc desc = { .idx = 3 };
+	u32 i;
+
+	KUNIT_EXPECT_TRUE(test, tp4q_is_idle(&t->q));
+	for (i = 0; i < SLOTS; i++)
+		post(t, i, 60, 0, 0);
+	tp4q_tx_take(&t->q, 1);
+	KUNIT_EXPECT_FALSE(test, tp4q_is_idle(&t->q));
+	atomic_long_inc(&t->q.out);
+	KUNIT_EXPECT_FALSE(test, tp4q_is_idle(&t->q));
+	tp4q_publish(&t->q, 0, &desc);
+	KUNIT_EXPECT_TRUE(test, tp4q_is_idle(&t->q));
+}
+
+static void zc_counts_say_what_is_held(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc descs[] = {
+		{ .idx = 40, .error = EINVAL, .len = 60, .offset = 1,
+		  .flags = TP4_DESC_KERNEL },
+		{ .idx = 41, .error = ECANCELED, .flags = TP4_DESC_KERNEL },
+	};
+	struct tpacket4_desc desc;
+	u32 lap, i;
+
+	for (lap = 0; lap < 3 * SLOTS; lap++) {
+		unsigned long in = t->q.in;
+
+		KUNIT_EXPECT_FALSE(test, tp4q_is_posted(&t->q));
+		for (i = 0; i < SLOTS; i++)
+			post(t, i, 60, 0, 0);
+		KUNIT_EXPECT_TRUE(test, tp4q_is_posted(&t->q));
+		tp4q_zc_took(&t->q, SLOTS - 3);
+		KUNIT_EXPECT_TRUE(test, tp4q_is_posted(&t->q));
+		KUNIT_EXPECT_TRUE(test, tp4q_tx_ready(&t->q, 1));
+
+		/* To the oldest slots, and the others stay taken */
+		tp4q_zc_refuse(&t->q, descs, 2);
+		for (i = 0; i < 2; i++) {
+			struct tpacket4_desc *back = reap(t);
+
+			KUNIT_ASSERT_NOT_NULL(test, back);
+			KUNIT_EXPECT_PTR_EQ(test, back, &t->ring[(in + i) %
+								 SLOTS]);
+			KUNIT_EXPECT_EQ(test, back->idx, 40 + i);
+			KUNIT_EXPECT_EQ(test, back->error, descs[i].error);
+			KUNIT_EXPECT_EQ(test, back->len, 0);
+			KUNIT_EXPECT_EQ(test, back->offset, 0);
+			KUNIT_EXPECT_EQ(test, back->flags, 0);
+		}
+		KUNIT_EXPECT_NULL(test, reap(t));
+
+		/* All the ring: what is marked there was taken long ago. */
+		post(t, 1, 60, 0, 0);
+		post(t, 2, 60, 0, 0);
+		tp4q_zc_took(&t->q, 3);
+		KUNIT_EXPECT_EQ(test, t->ring[t->q.in % SLOTS].flags,
+				TP4_DESC_KERNEL);
+		KUNIT_EXPECT_FALSE(test, tp4q_is_posted(&t->q));
+		KUNIT_EXPECT_FALSE(test, tp4q_tx_ready(&t->q, 1));
+
+		for (i = SLOTS; i--;) {
+			desc = (struct tpacket4_desc) { .idx = i };
+			tp4q_store(&t->q, in + 2 + i, &desc);
+		}
+		KUNIT_EXPECT_FALSE(test, tp4q_is_idle(&t->q));
+		tp4q_zc_returned(&t->q, SLOTS);
+		KUNIT_EXPECT_TRUE(test, tp4q_is_idle(&t->q));
+		for (i = 0; i < SLOTS; i++)
+			KUNIT_ASSERT_NOT_NULL(test, reap(t));
+	}
+}
+
 static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(rx_takes_what_is_posted),
 	KUNIT_CASE(rx_takes_no_slot_twice),
@@ -481,6 +558,8 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(poll_sees_the_last_slot),
 	KUNIT_CASE(poll_sees_the_last_slot_after_a_wrap),
 	KUNIT_CASE(room_counts_posted_frames),
+	KUNIT_CASE(idle_means_published),
+	KUNIT_CASE(zc_counts_say_what_is_held),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
 	{}
 };

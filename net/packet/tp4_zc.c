@@ -147,22 +147,6 @@ VISIBLE_IF_KUNIT bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 
-/* Has copy mode returned all that it has taken? A descriptor is counted before it
- * is published.
- */
-static bool tp4_zc_is_idle(const struct tp4_queue *q)
-{
-	unsigned long i;
-
-	if (atomic_long_read(&q->out) != q->in)
-		return false;
-	for (i = 0; i <= q->mask; i++) {
-		if (tp4q_is_held(q, q->in + i))
-			return false;
-	}
-	return true;
-}
-
 /* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
 static bool tp4_zc_take_tx(struct packet_sock *po)
 {
@@ -174,7 +158,7 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	if (!mutex_trylock(&po->pg_vec_lock))
 		return false;
 
-	if (tp4_zc_is_idle(q))
+	if (tp4q_is_idle(q))
 		q->zerocopy = true;
 	mutex_unlock(&po->pg_vec_lock);
 	return q->zerocopy;

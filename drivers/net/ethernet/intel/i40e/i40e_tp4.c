@@ -34,7 +34,7 @@
 #include "i40e_xsk.h"
 
 /* Received packets that are published at a time */
-#define I40E_TP4_RX_BATCH	16
+#define I40E_TP4_RX_BATCH	32
 
 /* What tells a packet of one descriptor, without errors or a tag that was taken
  * off, from all else
