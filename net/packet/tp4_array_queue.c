@@ -46,6 +46,23 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 	return a->mask + 1 - (a->end - a->start);
 }
 
+/* Of @nr frames from the array's @pos on, and as many descriptors from the ring's
+ * @slot on, so many lie one behind the other in both.
+ */
+static u32 tp4a_straight(const struct tp4_packet_array *a, u32 pos,
+			 const struct tp4_queue *q, u32 slot, u32 nr)
+{
+	return min3(nr, a->mask + 1 - (pos & a->mask),
+		    q->mask + 1 - (slot & q->mask));
+}
+
+/* The same of those up to @pos and @slot */
+static u32 tp4a_straight_back(const struct tp4_packet_array *a, u32 pos,
+			      const struct tp4_queue *q, u32 slot, u32 nr)
+{
+	return min3(nr, (pos & a->mask) + 1, (slot & q->mask) + 1);
+}
+
 /* Take frames to receive into, up to one that is none.
  * Return: whether there is such, and then @bad is set.
  */
@@ -53,25 +70,32 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 			 u64 *bad)
 {
 	const u32 nr_frames = q->area->nr_frames;
-	u32 nr, max = tp4a_space(a), end = a->end;
-	unsigned long in = q->in;
-	bool refuse = false;
-	u64 idx;
+	u32 nr, max, left = tp4a_space(a);
 
-	for (nr = 0; nr < max && tp4q_load_idx(q, in + nr, &idx); nr++) {
-		struct tp4_frame *frame = &a->items[(end + nr) & a->mask];
+	for (; left; left -= nr) {
+		const struct tpacket4_desc *desc = tp4q_slot(q, q->in);
+		struct tp4_frame *frame = &a->items[a->end & a->mask];
+		bool refuse = false;
+		u64 idx;
 
-		refuse = idx >= nr_frames;
-		if (unlikely(refuse)) {
-			*bad = idx;
-			break;
+		max = tp4a_straight(a, a->end, q, q->in, left);
+		for (nr = 0; nr < max && tp4q_load_idx(desc, &idx); nr++) {
+			refuse = idx >= nr_frames;
+			if (unlikely(refuse)) {
+				*bad = idx;
+				break;
+			}
+			frame->idx = idx;
+			tp4a_empty(a, frame);
+			desc++;
+			frame++;
 		}
-		frame->idx = idx;
-		tp4a_empty(a, frame);
+		a->end += nr;
+		tp4q_zc_took(q, nr);
+		if (nr < max)
+			return refuse;
 	}
-	a->end = end + nr;
-	tp4q_zc_took(q, nr);
-	return refuse;
+	return false;
 }
 
 static void tp4a_rx_populate(struct tp4_packet_array *a)
@@ -91,10 +115,9 @@ static void tp4a_rx_populate(struct tp4_packet_array *a)
 	}
 }
 
-static void tp4a_put(struct tp4_packet_array *a, u32 pos,
-		     const struct tpacket4_desc *desc)
+static void tp4a_put(struct tp4_frame *frame, const struct tpacket4_desc *desc)
 {
-	a->items[pos & a->mask] = (struct tp4_frame) {
+	*frame = (struct tp4_frame) {
 		.idx = desc->idx,
 		.len = desc->len,
 		.offset = desc->offset,
@@ -106,26 +129,34 @@ static void tp4a_put(struct tp4_packet_array *a, u32 pos,
  * Return: whether there is such.
  */
 static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
-			 u32 max)
+			 u32 left)
 {
-	unsigned long in = q->in;
-	struct tpacket4_desc desc;
-	u32 nr = 0, end = a->end;
-	bool other = false;
+	u32 nr, max;
 
 	if (unlikely(q->in_chain))
 		return true;
 
-	for (; nr < max && tp4q_load(q, in + nr, &desc); nr++) {
-		other = desc.flags != TP4_DESC_KERNEL ||
-			!tp4q_desc_valid(q, &desc);
-		if (unlikely(other))
-			break;
-		tp4a_put(a, end + nr, &desc);
+	for (; left; left -= nr) {
+		const struct tpacket4_desc *from = tp4q_slot(q, q->in);
+		struct tp4_frame *frame = &a->items[a->end & a->mask];
+		struct tpacket4_desc desc;
+		bool other = false;
+
+		max = tp4a_straight(a, a->end, q, q->in, left);
+		for (nr = 0; nr < max && tp4q_load_slot(from, &desc); nr++) {
+			other = desc.flags != TP4_DESC_KERNEL ||
+				!tp4q_desc_valid(q, &desc);
+			if (unlikely(other))
+				break;
+			tp4a_put(frame++, &desc);
+			from++;
+		}
+		a->end += nr;
+		tp4q_zc_took(q, nr);
+		if (nr < max)
+			return other;
 	}
-	a->end = end + nr;
-	tp4q_zc_took(q, nr);
-	return other;
+	return false;
 }
 
 /* Take the next packet, or refuse it. Apart, for @descs is large.
@@ -148,7 +179,7 @@ static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 		return nr;
 	}
 	for (i = 0; i < nr; i++)
-		tp4a_put(a, a->end++, &descs[i]);
+		tp4a_put(&a->items[a->end++ & a->mask], &descs[i]);
 	tp4q_zc_took(q, nr);
 	return nr;
 }
@@ -191,27 +222,30 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 i, nr = end - a->start;
-	int packets = nr;
-	unsigned long out;
+	unsigned long out = atomic_long_read(&q->out);
+	u32 k, nr, left = end - a->start;
+	int packets = left;
 
-	out = atomic_long_read(&q->out);
-	for (i = nr; i--;) {
-		const struct tp4_frame *frame;
-		struct tpacket4_desc desc;
+	for (; left; left -= nr) {
+		u32 pos = a->start + left - 1, slot = out + left - 1;
+		const struct tp4_frame *frame = &a->items[pos & a->mask];
+		struct tpacket4_desc *to = tp4q_slot(q, slot);
 
-		frame = &a->items[(a->start + i) & a->mask];
-		desc = (struct tpacket4_desc) {
-			.idx = frame->idx,
-			.len = frame->len,
-			.offset = frame->offset,
-			.error = frame->error,
-			.flags = frame->flags & TP4_PKT_CONT,
-		};
-		packets -= !!(frame->flags & TP4_PKT_CONT);
-		tp4q_store(q, out + i, &desc);
+		nr = tp4a_straight_back(a, pos, q, slot, left);
+		for (k = nr; k; k--, frame--, to--) {
+			struct tpacket4_desc desc = {
+				.idx = frame->idx,
+				.len = frame->len,
+				.offset = frame->offset,
+				.error = frame->error,
+				.flags = frame->flags & TP4_PKT_CONT,
+			};
+
+			packets -= !!desc.flags;
+			tp4q_store_slot(to, &desc);
+		}
 	}
-	tp4q_zc_returned(q, nr);
+	tp4q_zc_returned(q, end - a->start);
 	a->start = end;
 	tp4a_count_rx(a, packets);
 	tp4q_wake(q);
@@ -232,28 +266,31 @@ static void tp4a_count_refused(const struct tp4_packet_array *a, u32 end)
 static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 {
 	struct tp4_queue *q = tp4a_end(a)->q;
-	u32 i, nr = end - a->start;
-	int packets = nr;
-	unsigned long out;
+	unsigned long out = atomic_long_read(&q->out);
+	u32 k, nr, left = end - a->start;
+	int packets = left;
 	u8 errors = 0;
 
-	out = atomic_long_read(&q->out);
-	for (i = nr; i--;) {
-		const struct tp4_frame *frame;
-		struct tpacket4_desc desc;
+	for (; left; left -= nr) {
+		u32 pos = a->start + left - 1, slot = out + left - 1;
+		const struct tp4_frame *frame = &a->items[pos & a->mask];
+		struct tpacket4_desc *to = tp4q_slot(q, slot);
 
-		frame = &a->items[(a->start + i) & a->mask];
-		desc = (struct tpacket4_desc) {
-			.idx = frame->idx,
-			.error = frame->error,
-		};
-		errors |= desc.error;
-		packets -= !!(frame->flags & TP4_PKT_CONT);
-		tp4q_store(q, out + i, &desc);
+		nr = tp4a_straight_back(a, pos, q, slot, left);
+		for (k = nr; k; k--, frame--, to--) {
+			struct tpacket4_desc desc = {
+				.idx = frame->idx,
+				.error = frame->error,
+			};
+
+			errors |= desc.error;
+			packets -= !!(frame->flags & TP4_PKT_CONT);
+			tp4q_store_slot(to, &desc);
+		}
 	}
 	if (unlikely(errors))
 		tp4a_count_refused(a, end);
-	tp4q_zc_returned(q, nr);
+	tp4q_zc_returned(q, end - a->start);
 	a->start = end;
 	tp4q_wake(q);
 	return packets;

@@ -87,14 +87,18 @@ struct tp4_queue {
 	atomic_long_t		invalid;
 };
 
-/* Copy the descriptor in a slot, if the program has posted it. Every access has
- * the size of the field, as the program's have.
- */
-static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
-			     struct tpacket4_desc *to)
+static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
+					      unsigned long pos)
 {
-	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
+	return &q->ring[pos & q->mask];
+}
 
+/* Copy a descriptor, if the program has posted it. Every access has the size of
+ * the field, as the program's have.
+ */
+static inline bool tp4q_load_slot(const struct tpacket4_desc *from,
+				  struct tpacket4_desc *to)
+{
 	/* Pairs with the program's release of a descriptor it posts. */
 	to->flags = smp_load_acquire(&from->flags);
 	if (!(to->flags & TP4_DESC_KERNEL))
@@ -106,12 +110,15 @@ static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 	return true;
 }
 
-/* Copy what counts of an empty frame. */
-static inline bool tp4q_load_idx(const struct tp4_queue *q, unsigned long pos,
-				 u64 *idx)
+static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
+			     struct tpacket4_desc *to)
 {
-	const struct tpacket4_desc *from = &q->ring[pos & q->mask];
+	return tp4q_load_slot(tp4q_slot(q, pos), to);
+}
 
+/* Copy what counts of an empty frame. */
+static inline bool tp4q_load_idx(const struct tpacket4_desc *from, u64 *idx)
+{
 	/* Pairs with the program's release of a descriptor it posts. */
 	if (!(smp_load_acquire(&from->flags) & TP4_DESC_KERNEL))
 		return false;
@@ -119,17 +126,21 @@ static inline bool tp4q_load_idx(const struct tp4_queue *q, unsigned long pos,
 	return true;
 }
 
-static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
-			      const struct tpacket4_desc *from)
+static inline void tp4q_store_slot(struct tpacket4_desc *to,
+				   const struct tpacket4_desc *from)
 {
-	struct tpacket4_desc *to = &q->ring[pos & q->mask];
-
 	WRITE_ONCE(to->idx, from->idx);
 	WRITE_ONCE(to->len, from->len);
 	WRITE_ONCE(to->offset, from->offset);
 	WRITE_ONCE(to->error, from->error);
 	/* Pairs with the program's acquire of what came back. */
 	smp_store_release(&to->flags, from->flags);
+}
+
+static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
+			      const struct tpacket4_desc *from)
+{
+	tp4q_store_slot(tp4q_slot(q, pos), from);
 }
 
 /* A descriptor stays marked as the kernel's until it is returned, so the mark
