@@ -10,7 +10,7 @@
  *		the hardware has follow it
  *	Tx	a run of descriptors is a number of the array's frames, from start
  *		on; refused ones, which have no descriptor, are counted with the
- *		run that follows
+ *		run that follows, if one does
  *
  * Tx goes through the pair's ordinary ring, which the stack may be using, too,
  * under the lock of its netdev queue, taken once a batch. That ring is always
@@ -398,6 +398,9 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 
 	tx_ring->next_to_clean = ntc;
 	tp4->tx_on_way -= frames;
+	/* What was refused since comes behind the last run. */
+	if (!tp4->tx_on_way)
+		frames = tp4->tx->curr - tp4->tx->start;
 	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
 }
@@ -411,10 +414,10 @@ struct i40e_tp4_run {
 };
 
 /* Write the descriptor of a frame. */
-static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring, u32 ntu,
+static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
+				struct i40e_tx_desc *tx_desc,
 				const struct tp4_frame_set *p, u32 len, u32 cmd)
 {
-	struct i40e_tx_desc *tx_desc = I40E_TX_DESC(tx_ring, ntu);
 	dma_addr_t dma = tp4f_get_dma(p);
 
 	dma_sync_single_for_device(tx_ring->dev, dma, len, DMA_BIDIRECTIONAL);
@@ -431,23 +434,27 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 {
 	u32 max_len = READ_ONCE(tx_ring->netdev->mtu) + ETH_HLEN;
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
-	u32 bytes = 0, ntu = run->ntu;
+	u32 nr, bytes = 0, ntu = run->ntu;
+	struct i40e_tx_desc *tx_desc;
 	struct tp4_frame_set p;
-	u32 nr;
 
 	max = min(max, tp4a_to_do(tx, &p));
+	tx_desc = I40E_TX_DESC(tx_ring, ntu);
 	for (nr = 0; nr < max; nr++) {
 		u32 len = tp4f_get_frame_len(&p);
 
 		if (unlikely(len < I40E_MIN_TX_LEN || len > max_len ||
 			     !tp4f_is_last_frame(&p)))
 			break;
-		i40e_tp4_write_desc(tx_ring, ntu, &p, len,
+		i40e_tp4_write_desc(tx_ring, tx_desc, &p, len,
 				    I40E_TX_DESC_CMD_EOP);
 		bytes += len;
 		p.curr++;
-		if (unlikely(++ntu == tx_ring->count))
+		tx_desc++;
+		if (unlikely(++ntu == tx_ring->count)) {
 			ntu = 0;
+			tx_desc = I40E_TX_DESC(tx_ring, 0);
+		}
 	}
 	tp4a_processed(tx, nr);
 	run->ntu = ntu;
@@ -486,7 +493,8 @@ static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 	do {
 		u32 len = tp4f_get_frame_len(&p);
 
-		i40e_tp4_write_desc(tx_ring, run->ntu, &p, len,
+		i40e_tp4_write_desc(tx_ring, I40E_TX_DESC(tx_ring, run->ntu),
+				    &p, len,
 				    tp4f_is_last_frame(&p) ?
 				    I40E_TX_DESC_CMD_EOP : 0);
 		run->bytes += len;
