@@ -406,6 +406,7 @@ static unsigned long model(uint64_t stream, unsigned long laps)
 struct race {
 	struct ring ring;
 	bool tx;
+	bool zc;
 	bool hostile;
 	bool stop;
 	unsigned long ops;		/* of a good program */
@@ -569,6 +570,50 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct on_way *w)
 	return some || nr;
 }
 
+/* Zero-copy mode: one reader, who returns all in its order, and counts */
+static bool kernel_zc(struct rnd *r, struct race *race, struct on_way *w)
+{
+	struct tp4_queue *q = &race->ring.q;
+	unsigned long out = atomic_long_read(&q->out);
+	u32 i, nr, room = race->ring.slots - w->nr;
+	struct tpacket4_desc desc;
+	bool refused = false;
+
+	CHECK(q->in - out == w->nr);
+	/* What is marked there then is what was taken a lap ago. */
+	CHECK(room || !tp4q_is_posted(q));
+	for (nr = 0; nr < room && tp4q_load(q, q->in + nr, &desc); nr++) {
+		refused = !tp4q_desc_valid(q, &desc);
+		if (refused)
+			break;
+		CHECK(is_valid_tx(&desc));
+		CHECK(race->hostile ||
+		      (race->len[desc.idx] == desc.len &&
+		       desc.offset == offset_of(desc.len)));
+		w->descs[w->nr + nr] = (struct tpacket4_desc) {
+			.idx = desc.idx,
+		};
+	}
+	tp4q_zc_took(q, nr);
+	w->nr += nr;
+	if (refused) {
+		CHECK(race->hostile);
+		desc.error = EINVAL;
+		tp4q_zc_refuse(q, &desc, 1);
+		out++;
+	}
+
+	i = rnd(r, w->nr + 1);
+	if (i) {
+		w->nr -= i;
+		for (nr = i; nr--;)
+			tp4q_store(q, out + nr, &w->descs[nr]);
+		tp4q_zc_returned(q, i);
+		memmove(w->descs, w->descs + i, w->nr * sizeof(desc));
+	}
+	return i || refused;
+}
+
 /* Returns the operations. */
 static unsigned long race(uint64_t stream, unsigned long laps)
 {
@@ -583,13 +628,15 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 	on_way.nr = 0;
 	ring_init(&race.ring, 32 << rnd(&r, 3));
 	race.stream = stream;
-	race.tx = stream & 1;
+	race.zc = stream & 4;
+	race.tx = stream & 1 || race.zc;
 	race.hostile = stream & 2;
 	if (pthread_create(&thread, NULL, program_main, &race))
 		fail("no thread", __func__, __LINE__);
 	while (i < laps) {
 		lap = i;
-		if (race.tx ? kernel_tx(&r, &race, &on_way) :
+		if (race.zc ? kernel_zc(&r, &race, &on_way) :
+		    race.tx ? kernel_tx(&r, &race, &on_way) :
 		    kernel_rx(&r, &race))
 			i++;
 		else
@@ -599,7 +646,13 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 	}
 	__atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	check_queue(&race.ring);
+	if (race.zc) {
+		/* Nothing is noted a slot. */
+		for (i = 0; i < race.ring.slots; i++)
+			CHECK(race.ring.held[i] == TP4_NOT_HELD);
+	} else {
+		check_queue(&race.ring);
+	}
 	return race.ops + laps;
 }
 
@@ -639,7 +692,7 @@ int main(int argc, char **argv)
 		model_main(&part[1]);
 		pthread_join(thread, NULL);
 		done += part[0] + part[1];
-		for (c = 0; c < 4; c++)
+		for (c = 0; c < 8; c++)
 			done += race(c, 50000);
 		if (done - told > 100000000) {
 			told = done;
