@@ -204,9 +204,10 @@ static unsigned int send_again(struct port *p, struct v4 *v, unsigned int max)
 static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 {
 	struct v4 *v = p->ring;
-	unsigned int n = send_again(p, v, max);
+	unsigned int n = send_fresh(p, v, max);
 
-	return n == max ? n : n + send_fresh(p, v, max - n);
+	/* On a full ring, a frame goes out in the slot that it came back in. */
+	return n == max ? n : n + send_again(p, v, max - n);
 }
 
 /*
