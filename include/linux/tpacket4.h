@@ -107,6 +107,7 @@ struct tp4_frame {
 	};
 	u8			flags;
 };
+
 static_assert(sizeof(struct tp4_frame) == 16);
 
 /**

@@ -389,10 +389,9 @@ static bool tp4_zc_is_sent(const struct tp4_queue *q)
 	smp_rmb();
 	if (tp4q_tx_ready(q, TP4_TX_DESCS))
 		return false;
+	/* What is returned is published before it is counted. */
 	smp_rmb();
-	/* What is returned is published before it is counted. Pairs with the
-	 * release in tp4q_zc_returned().
-	 */
+	/* Pairs with the release in tp4q_zc_returned(). */
 	if (atomic_long_read_acquire(&q->out) != in)
 		return false;
 	/* If this has moved on, all of the above was about the past. */
