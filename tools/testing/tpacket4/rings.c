@@ -577,13 +577,15 @@ static bool kernel_zc(struct rnd *r, struct race *race, struct on_way *w)
 	unsigned long out = atomic_long_read(&q->out);
 	u32 i, nr, room = race->ring.slots - w->nr;
 	struct tpacket4_desc desc;
-	bool refused = false;
+	bool bad = false, refused = false;
 
 	CHECK(q->in - out == w->nr);
 	/* What is marked there then is what was taken a lap ago. */
 	CHECK(room || !tp4q_is_posted(q));
 	for (nr = 0; nr < room && tp4q_load(q, q->in + nr, &desc); nr++) {
-		refused = !tp4q_desc_valid(q, &desc);
+		bad = !tp4q_desc_valid(q, &desc);
+		/* Now and then a good one, so that a good program looks */
+		refused = bad || one_in(r, 16);
 		if (refused)
 			break;
 		CHECK(is_valid_tx(&desc));
@@ -597,8 +599,8 @@ static bool kernel_zc(struct rnd *r, struct race *race, struct on_way *w)
 	tp4q_zc_took(q, nr);
 	w->nr += nr;
 	if (refused) {
-		CHECK(race->hostile);
-		desc.error = EINVAL;
+		CHECK(race->hostile || !bad);
+		desc.error = bad ? EINVAL : 0;
 		tp4q_zc_refuse(q, &desc, 1);
 		out++;
 	}
@@ -626,9 +628,10 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 
 	memset(&race, 0, sizeof(race));
 	on_way.nr = 0;
-	ring_init(&race.ring, 32 << rnd(&r, 3));
-	race.stream = stream;
 	race.zc = stream & 4;
+	/* There the kernel is to have all of it at times. */
+	ring_init(&race.ring, race.zc ? 32 : 32 << rnd(&r, 3));
+	race.stream = stream;
 	race.tx = stream & 1 || race.zc;
 	race.hostile = stream & 2;
 	if (pthread_create(&thread, NULL, program_main, &race))
