@@ -439,16 +439,23 @@ static int tp4_zc_wait(struct packet_sock *po)
  */
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 {
+	bool looked = sk_can_busy_loop(&po->sk);
 	const struct tp4_zc *zc;
 	int err = -EBUSY;
 
-	if (sk_can_busy_loop(&po->sk))
+	if (looked)
 		sk_busy_loop(&po->sk, 1);
 
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
-	if (likely(zc))
-		err = tp4_zc_kick(zc);
+	if (likely(zc)) {
+		/* What was posted may be on its way by now. */
+		if (looked && netif_running(zc->dev) &&
+		    !(zc->tx.q && tp4q_is_posted(zc->tx.q)))
+			err = 0;
+		else
+			err = tp4_zc_kick(zc);
+	}
 	rcu_read_unlock();
 
 	if (!err && !(msg->msg_flags & MSG_DONTWAIT))
