@@ -85,6 +85,7 @@ TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
 	int rounds = pv4_fast() ? 100 : 500;
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	uint32_t seq = 0;
+	uint64_t end;
 	pid_t pid;
 
 	ASSERT_LE(0, map);
@@ -102,6 +103,11 @@ TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
 			zc_kick(&self->a);
 	}
 	zc_close(&self->a);
+	for (end = now_ms() + WAIT_MS; now_ms() < end; usleep(1000)) {
+		if (bpf_get(self->x.counts, 4))
+			break;
+	}
+	EXPECT_LT(0U, bpf_get(self->x.counts, 4));
 	for (i = 0; i < rounds; i++) {
 		ASSERT_EQ(0, xdp_attach_native(if_b, -1));
 		for (n = 0; n < 64; n++)
@@ -110,7 +116,6 @@ TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
 	}
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(-SIGKILL, wait_for_exit(pid));
-	EXPECT_LT(0U, bpf_get(self->x.counts, 4));
 
 	ASSERT_EQ(0, zc_open(&self->a, &cfg));
 	while (zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS) > 0)
