@@ -103,44 +103,47 @@ static int do_statistics(struct ctx *c)
 struct step {
 	int (*fn)(struct ctx *c);
 	const char *name;
-	unsigned int least;		/* failures that must be seen */
+	/* How many of its faults make it fail is not always the same, for the
+	 * kernel has some memory in stock. That some do is.
+	 */
+	enum { MAY_FAIL, COPIES, ALLOCATES } what;
 };
 
 /* In the order of the paper, and in that of the RFC's sample */
 static const struct step after_bind[] = {
-	{ do_memreg, "memreg", 3 },
-	{ do_version, "version", 1 },
-	{ do_rx_ring, "rx ring", 3 },
-	{ do_tx_ring, "tx ring", 4 },
-	{ do_mmap, "mmap", 2 },
-	{ do_bind, "bind", 0 },
-	{ do_kick, "kick", 1 },
-	{ do_zerocopy, "zero-copy", 3 },
-	{ do_statistics, "statistics", 1 },
-	{ do_copy, "copy", 1 },
+	{ do_memreg, "memreg", ALLOCATES },
+	{ do_version, "version", COPIES },
+	{ do_rx_ring, "rx ring", ALLOCATES },
+	{ do_tx_ring, "tx ring", ALLOCATES },
+	{ do_mmap, "mmap", ALLOCATES },
+	{ do_bind, "bind", MAY_FAIL },
+	{ do_kick, "kick", COPIES },
+	{ do_zerocopy, "zero-copy", ALLOCATES },
+	{ do_statistics, "statistics", COPIES },
+	{ do_copy, "copy", COPIES },
 	{ NULL },
 };
 
 static const struct step before_bind[] = {
-	{ do_version, "version", 1 },
-	{ do_memreg, "memreg", 3 },
-	{ do_zerocopy, "zero-copy", 1 },
-	{ do_tx_ring, "tx ring", 4 },
-	{ do_rx_ring, "rx ring", 3 },
-	{ do_mmap, "mmap", 2 },
-	{ do_bind, "bind, zero-copy", 3 },
-	{ do_copy, "copy", 1 },
-	{ do_zerocopy, "zero-copy again", 3 },
-	{ do_copy, "copy again", 1 },
+	{ do_version, "version", COPIES },
+	{ do_memreg, "memreg", ALLOCATES },
+	{ do_zerocopy, "zero-copy", COPIES },
+	{ do_tx_ring, "tx ring", ALLOCATES },
+	{ do_rx_ring, "rx ring", ALLOCATES },
+	{ do_mmap, "mmap", ALLOCATES },
+	{ do_bind, "bind, zero-copy", ALLOCATES },
+	{ do_copy, "copy", COPIES },
+	{ do_zerocopy, "zero-copy again", ALLOCATES },
+	{ do_copy, "copy again", COPIES },
 	{ NULL },
 };
 
 static const struct step without_map[] = {
-	{ do_version, "version", 1 },
-	{ do_memreg, "memreg", 3 },
-	{ do_rx_ring, "rx ring", 3 },
-	{ do_remove_rx, "no rx ring", 1 },
-	{ do_rx_ring, "rx ring again", 3 },
+	{ do_version, "version", COPIES },
+	{ do_memreg, "memreg", ALLOCATES },
+	{ do_rx_ring, "rx ring", ALLOCATES },
+	{ do_remove_rx, "no rx ring", COPIES },
+	{ do_rx_ring, "rx ring again", ALLOCATES },
 	{ NULL },
 };
 
@@ -339,7 +342,7 @@ TEST_F_TIMEOUT(fault, each_one_fails, 600)
 		}
 		TH_LOG("%-16s %3u places to fail, %3u failures", step->name,
 		       n - 2, failed);
-		EXPECT_LE(step->least, failed);
+		EXPECT_LE(step->what != MAY_FAIL, failed);
 	}
 	check_alive(_metadata);
 }
@@ -435,8 +438,7 @@ TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
 		}
 		TH_LOG("%-16s %3u failures for want of objects, %3u of pages",
 		       step->name, failed[0], failed[1]);
-		/* what may fail once must fail here */
-		EXPECT_LE(step->least > 1, failed[0] + failed[1]);
+		EXPECT_LE(step->what == ALLOCATES, failed[0] + failed[1]);
 	}
 	check_alive(_metadata);
 }
