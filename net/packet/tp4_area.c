@@ -140,9 +140,10 @@ static int tp4_area_init(struct tp4_area *area,
  *
  * Context: Process context of the task whose memory it is, may sleep.
  * Return: the area with one reference, which tp4_area_put() drops, or an
- * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT where the range is not
- * mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, -EOPNOTSUPP on a
- * machine whose data cache could show the program and the kernel two contents.
+ * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT where the range
+ * is not mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, -EOPNOTSUPP
+ * on a machine whose data cache could show the program and the kernel two
+ * contents.
  */
 struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
 {

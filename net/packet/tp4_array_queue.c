@@ -219,13 +219,19 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
-static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
+/* Write the descriptors of the first frames, up to @end, to the ring. Of what was
+ * sent, the frame alone is of interest.
+ * Return: packets; *errors is not 0 where a frame has one.
+ */
+static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
+					u32 end, bool rx, u8 *errors)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
+	const struct tp4_queue *q = tp4a_end(a)->q;
 	unsigned long out = atomic_long_read(&q->out);
 	u32 k, nr, left = end - a->start;
 	int packets = left;
 
+	*errors = 0;
 	for (; left; left -= nr) {
 		u32 pos = a->start + left - 1, slot = out + left - 1;
 		const struct tp4_frame *frame = &a->items[pos & a->mask];
@@ -233,22 +239,39 @@ static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 
 		nr = tp4a_straight_back(a, pos, q, slot, left);
 		for (k = nr; k; k--, frame--, to--) {
+			u8 cont = frame->flags & TP4_PKT_CONT;
 			struct tpacket4_desc desc = {
 				.idx = frame->idx,
-				.len = frame->len,
-				.offset = frame->offset,
+				.len = rx ? frame->len : 0,
+				.offset = rx ? frame->offset : 0,
 				.error = frame->error,
-				.flags = frame->flags & TP4_PKT_CONT,
+				.flags = rx ? cont : 0,
 			};
 
-			packets -= !!desc.flags;
+			*errors |= desc.error;
+			packets -= !!cont;
 			tp4q_store_slot(to, &desc);
 		}
 	}
-	tp4q_zc_returned(q, end - a->start);
+	return packets;
+}
+
+/* What was published is the program's. */
+static void tp4a_returned(struct tp4_packet_array *a, u32 end)
+{
+	tp4q_zc_returned(tp4a_end(a)->q, end - a->start);
 	a->start = end;
+}
+
+static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
+{
+	int packets;
+	u8 errors;
+
+	packets = tp4a_publish(a, end, true, &errors);
+	tp4a_returned(a, end);
 	tp4a_count_rx(a, packets);
-	tp4q_wake(q);
+	tp4q_wake(tp4a_end(a)->q);
 	return packets;
 }
 
@@ -265,34 +288,14 @@ static void tp4a_count_refused(const struct tp4_packet_array *a, u32 end)
 
 static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
-	unsigned long out = atomic_long_read(&q->out);
-	u32 k, nr, left = end - a->start;
-	int packets = left;
-	u8 errors = 0;
+	int packets;
+	u8 errors;
 
-	for (; left; left -= nr) {
-		u32 pos = a->start + left - 1, slot = out + left - 1;
-		const struct tp4_frame *frame = &a->items[pos & a->mask];
-		struct tpacket4_desc *to = tp4q_slot(q, slot);
-
-		nr = tp4a_straight_back(a, pos, q, slot, left);
-		for (k = nr; k; k--, frame--, to--) {
-			struct tpacket4_desc desc = {
-				.idx = frame->idx,
-				.error = frame->error,
-			};
-
-			errors |= desc.error;
-			packets -= !!(frame->flags & TP4_PKT_CONT);
-			tp4q_store_slot(to, &desc);
-		}
-	}
+	packets = tp4a_publish(a, end, false, &errors);
 	if (unlikely(errors))
 		tp4a_count_refused(a, end);
-	tp4q_zc_returned(q, end - a->start);
-	a->start = end;
-	tp4q_wake(q);
+	tp4a_returned(a, end);
+	tp4q_wake(tp4a_end(a)->q);
 	return packets;
 }
 

@@ -214,12 +214,12 @@ static void fills_and_flushes_at_every_level(struct kunit *test)
 	}
 }
 
-static void takes_no_more_than_fits(struct kunit *test)
+/* Post all slots, and let the arrays take what they can, which is @nr. */
+static void take_all(struct kunit *test, u32 nr)
 {
 	struct tp4_test *t = test->priv;
 	u32 i;
 
-	arrays_new(test, false);
 	for (i = 0; i < SLOTS; i++) {
 		post(&t->rx, i, 0, 0, 0);
 		post_packet(t, i, 1, 60, 0);
@@ -227,9 +227,17 @@ static void takes_no_more_than_fits(struct kunit *test)
 	for (i = 0; i < 3; i++) {
 		tp4a_populate(t->rxa);
 		tp4a_populate(t->txa);
-		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, ELEMS);
-		KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, ELEMS);
+		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, nr);
+		KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, nr);
 	}
+}
+
+static void takes_no_more_than_fits(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+
+	arrays_new(test, false);
+	take_all(test, ELEMS);
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
@@ -579,16 +587,7 @@ static void takes_no_slot_twice(struct kunit *test)
 	t->txa = tp4a_tx_new(&t->tx.end, 4 * SLOTS, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
-	for (i = 0; i < SLOTS; i++) {
-		post(&t->rx, i, 0, 0, 0);
-		post_packet(t, i, 1, 60, 0);
-	}
-	for (i = 0; i < 3; i++) {
-		tp4a_populate(t->rxa);
-		tp4a_populate(t->txa);
-		KUNIT_EXPECT_EQ(test, t->rxa->end - t->rxa->start, SLOTS);
-		KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, SLOTS);
-	}
+	take_all(test, SLOTS);
 	tp4a_to_do(t->txa, &p);
 	tp4a_processed(t->txa, SLOTS);
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
