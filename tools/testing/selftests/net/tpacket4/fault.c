@@ -280,22 +280,15 @@ static void check_step(struct __test_metadata *_metadata, struct ctx *c,
 static void check_alive(struct __test_metadata *_metadata)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
-	char *buf = malloc(BUF_SIZE);
 	struct zc a, b;
-	uint32_t i;
 
 	ASSERT_EQ(0, zc_open(&a, &cfg));
 	cfg.ifname = if_b;
 	cfg.n = 0;
 	ASSERT_EQ(0, zc_open(&b, &cfg));
-	for (i = 0; i < 300; i++) {
-		ASSERT_EQ(0, zc_send_seq(&a, 100, i));
-		ASSERT_TRUE(packet_ok(buf, zc_recv(&b, buf, BUF_SIZE, WAIT_MS),
-				      100, i));
-	}
+	pass_one_by_one(_metadata, &a, &b, 100, 300);
 	zc_close(&a);
 	zc_close(&b);
-	free(buf);
 }
 
 /* ---- one after the other ---- */

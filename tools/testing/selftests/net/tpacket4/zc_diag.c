@@ -3,10 +3,9 @@
  * packet_diag and in the queue dump of the netdev family.
  */
 #include "diag.h"
+#include "netdev.h"
 #include "zc.h"
 
-#include <linux/genetlink.h>
-#include <linux/netdev.h>
 #include <sys/stat.h>
 
 FIXTURE(diag) {
@@ -65,48 +64,6 @@ TEST_F(diag, packet_diag)
 
 /* ---- the netdev family ---- */
 
-struct genl_req {
-	struct nlmsghdr h;
-	struct genlmsghdr g;
-	char attrs[64];
-};
-
-static void genl_attr(struct genl_req *req, int type, const void *data,
-		      size_t len)
-{
-	struct nlattr *a = (void *)((char *)req + req->h.nlmsg_len);
-
-	a->nla_type = type;
-	a->nla_len = NLA_HDRLEN + len;
-	memcpy(a + 1, data, len);
-	req->h.nlmsg_len += NLA_ALIGN(a->nla_len);
-}
-
-static bool family_each(struct nlmsghdr *h, void *arg)
-{
-	__u16 id;
-
-	if (!attr_get(h, GENL_HDRLEN, CTRL_ATTR_FAMILY_ID, &id, sizeof(id)))
-		return false;
-	*(int *)arg = id;
-	return true;
-}
-
-static int genl_family(const char *name)
-{
-	struct genl_req req = {
-		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-		.h.nlmsg_type = GENL_ID_CTRL,
-		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
-		.g.cmd = CTRL_CMD_GETFAMILY, .g.version = 1,
-	};
-	int id = 0, err;
-
-	genl_attr(&req, CTRL_ATTR_FAMILY_NAME, name, strlen(name) + 1);
-	err = nl_dump(NETLINK_GENERIC, &req, family_each, &id);
-	return err ? err : id;
-}
-
 struct queue_query {
 	int ifindex;
 	unsigned int queue, type, seen;
@@ -130,20 +87,13 @@ static bool queue_each(struct nlmsghdr *h, void *arg)
 static long queue_tp4(const char *ifname, unsigned int queue,
 		      unsigned int type)
 {
-	struct genl_req req = {
-		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-		.h.nlmsg_type = genl_family(NETDEV_FAMILY_NAME),
-		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-		.g.cmd = NETDEV_CMD_QUEUE_GET, .g.version = 1,
-	};
 	struct queue_query q = {
 		.ifindex = if_nametoindex(ifname), .queue = queue,
 		.type = type,
 	};
-	int err;
+	int err = netdev_ask(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP,
+			     NETDEV_A_QUEUE_IFINDEX, q.ifindex, queue_each, &q);
 
-	genl_attr(&req, NETDEV_A_QUEUE_IFINDEX, &q.ifindex, sizeof(q.ifindex));
-	err = nl_dump(NETLINK_GENERIC, &req, queue_each, &q);
 	return err ? err : q.tp4;
 }
 
@@ -154,7 +104,7 @@ TEST_F(diag, queue_dump)
 	};
 	unsigned int i;
 
-	ASSERT_LT(0, genl_family(NETDEV_FAMILY_NAME));
+	ASSERT_LT(0, netdev_family());
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(-1, queue_tp4(if_a, 0, types[i]));
 		EXPECT_EQ(-1, queue_tp4(if_a, 1, types[i]));
