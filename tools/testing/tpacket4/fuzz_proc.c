@@ -54,44 +54,52 @@ static void step_fork(struct rnd *r)
 		;
 }
 
+/* A message with room for a byte and for a file descriptor */
+struct fd_msg {
+	struct msghdr msg;
+	struct iovec iov;
+	char data;
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
+};
+
+static struct msghdr *fd_msg_init(struct fd_msg *m)
+{
+	*m = (struct fd_msg) {
+		.msg.msg_iov = &m->iov,
+		.msg.msg_iovlen = 1,
+		.msg.msg_control = m->control,
+		.msg.msg_controllen = sizeof(m->control),
+		.iov = { &m->data, 1 },
+	};
+	return &m->msg;
+}
+
 /* A socket goes into a message, and comes out in another slot, or never. */
 static void step_pass(struct rnd *r)
 {
-	char data = 0, control[CMSG_SPACE(sizeof(int))] = "";
-	struct iovec iov = { &data, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	struct fd_msg m;
+	struct msghdr *msg = fd_msg_init(&m);
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
 	int fd = slot_fd(rnd(r, NR_SLOTS));
 
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
 	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	sys(C_PASS, sendmsg(rd.unix_fds[0], &msg, MSG_DONTWAIT));
+	sys(C_PASS, sendmsg(rd.unix_fds[0], msg, MSG_DONTWAIT));
 }
 
 static void step_take(struct rnd *r)
 {
-	char data = 0, control[CMSG_SPACE(sizeof(int))] = "";
-	struct iovec iov = { &data, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
+	struct fd_msg m;
+	struct msghdr *msg = fd_msg_init(&m);
 	struct cmsghdr *cmsg;
 	int fd;
 
-	if (sys(C_TAKE, recvmsg(rd.unix_fds[1], &msg,
+	if (sys(C_TAKE, recvmsg(rd.unix_fds[1], msg,
 				MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0)
 		return;
-	cmsg = CMSG_FIRSTHDR(&msg);
+	cmsg = CMSG_FIRSTHDR(msg);
 	if (!cmsg || cmsg->cmsg_type != SCM_RIGHTS)
 		return;
 	memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
