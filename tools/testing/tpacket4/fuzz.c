@@ -199,6 +199,19 @@ static void print_stuck(const struct worker *w)
 	print_file(path);
 }
 
+/* Interrupt what a worker waits in. An allocation or a copy that was made to fail
+ * must not be one of the signal's own: the kernel would end the process.
+ */
+static void nudge_worker(const struct worker *w)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/fail-nth", w->tid);
+	if (rd.faults)
+		write_file(path, "0");
+	pthread_kill(w->thread, SIGUSR1);
+}
+
 static bool nobody_stuck(unsigned int nr)
 {
 	static unsigned int seen[NR_WORKERS];
@@ -220,7 +233,7 @@ static bool nobody_stuck(unsigned int nr)
 			print_stuck(w);
 			ok = false;
 		} else if (now - since[i] > NUDGE_MS) {
-			pthread_kill(w->thread, SIGUSR1);
+			nudge_worker(w);
 		}
 	}
 	return ok;

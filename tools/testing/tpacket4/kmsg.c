@@ -27,11 +27,11 @@ static int log_fd = -1;
 
 int kmsg_open(void)
 {
-	/* kmsg_note() is not to be limited. */
+	/* kmsg_note() is not to be limited. The newline is asked for. */
 	int fd = open("/proc/sys/kernel/printk_devkmsg", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		if (write(fd, "on", 2) < 0)
+		if (write(fd, "on\n", 3) < 0)
 			perror("printk_devkmsg");
 		close(fd);
 	}
