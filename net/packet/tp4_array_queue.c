@@ -308,11 +308,7 @@ static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
 
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
-
-	tp4q_rx_count_drop(q);
-	if (q->sk)
-		atomic_inc(&pkt_sk(q->sk)->tp_drops);
+	tp4q_rx_count_drop(tp4a_end(a)->q);
 }
 
 static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
