@@ -438,9 +438,10 @@ static bool good_round(uint64_t seed)
 		return false;
 	if (ok && WIFEXITED(status) && WEXITSTATUS(status))
 		return false;
-	if (rd.faults && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) {
-		/* A copy that was made to fail was a signal's own: the kernel
-		 * ends a process for that.
+	if (rd.faults && WIFSIGNALED(status) &&
+	    (WTERMSIG(status) == SIGSEGV || kmsg_bad_frame())) {
+		/* What was made to fail was a signal's own copy: the kernel ends
+		 * a process for that.
 		 */
 		rounds_cut_short++;
 	} else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {

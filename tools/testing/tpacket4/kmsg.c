@@ -24,6 +24,7 @@ static const char * const complaints[] = {
 #define LINES		70
 
 static int log_fd = -1;
+static bool bad_frame;
 
 int kmsg_open(void)
 {
@@ -106,6 +107,8 @@ bool kmsg_complains(void)
 			idle++;
 			continue;
 		}
+		if (strstr(line, "bad frame in"))
+			bad_frame = true;
 		if (!left && is_complaint(line))
 			left = LINES;
 		if (!left)
@@ -116,4 +119,12 @@ bool kmsg_complains(void)
 	}
 	fflush(stdout);
 	return left;
+}
+
+bool kmsg_bad_frame(void)
+{
+	bool bad = bad_frame;
+
+	bad_frame = false;
+	return bad;
 }
