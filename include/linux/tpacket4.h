@@ -24,11 +24,11 @@
 #include <linux/if_vlan.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
-#include <net/netdev_rx_queue.h>
 #include <net/xdp.h>
 
 struct bpf_prog;
 struct sk_buff;
+struct tp4_array_ops;
 struct tp4_packet_array;
 struct tp4_xdp;
 
@@ -81,99 +81,65 @@ enum tp4_validation {
 	TP4_VALIDATION_DESC,
 };
 
-/* In the flags of a frame, beside TP4_PKT_CONT: see tp4f_packet_completed() */
-#define TP4F_COMPLETED	0x02
+/* In the flags of a frame, beside TP4_PKT_CONT */
+#define TP4F_COMPLETED	0x80
 
 /**
  * struct tp4_frame - a frame in a packet array
- * @idx:	its number in the area, or its kernel address where there is none
- * @len:	bytes of packet data
- * @offset:	bytes from the frame's start to the data
- * @error:	errno to return it with
- * @meta_len:	bytes of XDP metadata before the data, where an skb is going to
- *		be made of it
- * @flags:	TP4_PKT_CONT, TP4F_COMPLETED
  *
- * Four are a cache line. An empty one, in an array for Rx, has the @offset of
- * the array, and neither error nor flags.
+ * Drivers know it by a frame set. Four are a cache line. An empty one, in an
+ * array for Rx, has the offset of the array, and neither error nor flags.
  */
 struct tp4_frame {
-	u64			idx;
-	u32			len;
-	u16			offset;
+	/* private: */
+	u64			idx;	/* number in the area, or kernel address */
+	u32			len;	/* bytes of packet data */
+	u16			offset;	/* from the frame's start to the data */
 	union {
-		u8		error;
-		u8		meta_len;
+		u8		error;	/* errno to return it with */
+		u8		meta_len; /* XDP metadata, if it becomes an skb */
 	};
-	u8			flags;
+	u8			flags;	/* TP4_PKT_CONT, TP4F_COMPLETED */
 };
 
 static_assert(sizeof(struct tp4_frame) == 16);
 
 /**
- * struct tp4_array_ops - a kind of source and sink
- * @populate:	add frames at the array's end
- * @flush:	take the frames from the array's start to @end; returns packets
- * @no_frame:	count a packet for which the array has too few frames
- * @free:	take all frames, in whatever state
- */
-struct tp4_array_ops {
-	void	(*populate)(struct tp4_packet_array *a);
-	int	(*flush)(struct tp4_packet_array *a, u32 end);
-	void	(*no_frame)(struct tp4_packet_array *a);
-	void	(*free)(struct tp4_packet_array *a);
-};
-
-/**
  * struct tp4_packet_array - a batch of frames
- * @start:	first frame not flushed
- * @curr:	first frame not processed
- * @end:	behind the last frame
- * @mask:	size of @items, less one
- * @room:	bytes of data that an empty frame takes
- * @offset:	bytes from the start of an empty frame to its data
- * @frame_shift: log2 of the bytes in a frame of @area; 0 where there is none
- * @validation:	of what the source gives
- * @ops:	the kind
- * @xdp:	the XDP program that packets meet when they are flushed, or NULL
- * @queue_opaque: belongs to the source and the sink
- * @area:	where the frames come from: arrays of one area may exchange frames
- * @addr:	kernel address of @area; NULL where there is none
- * @dev:	the device that @dma is for, or NULL
- * @dma:	DMA addresses of the pages of @area
- * @items:	the frames
+ *
+ * A driver has functions for all that it needs to know of it.
  */
 struct tp4_packet_array {
-	u32			start;
-	u32			curr;
-	u32			end;
-	u32			mask;
-	u32			room;
-	u16			offset;
-	u8			frame_shift;
-	enum tp4_validation	validation;
-	const struct tp4_array_ops *ops;
-	struct tp4_xdp		*xdp;
-	void			*queue_opaque;
-	const void		*area;
-	void			*addr;
-	struct device		*dev;
-	const dma_addr_t	*dma;
+	/* private: */
+	u32			start;	/* first frame not flushed */
+	u32			curr;	/* first frame not processed */
+	u32			end;	/* behind the last frame */
+	u32			mask;	/* size of @items, less one */
+	u32			room;	/* bytes of data that an empty frame takes */
+	u16			offset;	/* from an empty frame's start to them */
+	u8			frame_shift; /* log2 of a frame's bytes, or 0 */
+	enum tp4_validation	validation; /* of what the source gives */
+	const struct tp4_array_ops *ops; /* the kind: net/packet/tp4_array.h */
+	struct tp4_xdp		*xdp;	/* what packets meet at flush, or NULL */
+	void			*queue_opaque; /* of source and sink */
+	const void		*area;	/* where the frames come from, or NULL */
+	void			*addr;	/* kernel address of @area, or NULL */
+	struct device		*dev;	/* that @dma is for, or NULL */
+	const dma_addr_t	*dma;	/* addresses of the pages of @area */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
 /**
  * struct tp4_frame_set - some consecutive frames of an array, often a packet
  * @pkt_arr:	the array
- * @start:	the first frame
- * @curr:	the frame that the tp4f functions speak of
- * @end:	behind the last frame
+ * @curr:	the frame that the tp4f functions speak of; a driver may add to it
  */
 struct tp4_frame_set {
 	struct tp4_packet_array	*pkt_arr;
-	u32			start;
 	u32			curr;
-	u32			end;
+	/* private: */
+	u32			start;	/* the first frame */
+	u32			end;	/* behind the last frame */
 };
 
 /**
@@ -467,21 +433,6 @@ static inline int tp4f_check_len(const struct tp4_frame_set *p,
 }
 
 /**
- * tp4a_populate() - let the source fill the array
- * @a:	the array
- *
- * What the program posted and is malformed goes straight back to it.
- *
- * Context: Softirq, as NAPI.
- */
-static inline void tp4a_populate(struct tp4_packet_array *a)
-{
-	a->ops->populate(a);
-}
-
-int tp4a_run_xdp(struct tp4_packet_array *a);
-
-/**
  * tp4a_set_xdp() - let packets meet an XDP program when they are flushed
  * @a:		an Rx array of a V4 ring
  * @xdp:	the program, and where its verdicts lead; lives as long as @a
@@ -491,25 +442,6 @@ int tp4a_run_xdp(struct tp4_packet_array *a);
 static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 {
 	a->xdp = xdp;
-}
-
-/**
- * tp4a_flush() - give the sink what has been processed
- * @a:	the array
- *
- * If packets have an XDP program to meet, frames of those that do not go to the
- * sink are used again. Whoever waits for packets or frames is woken.
- *
- * Context: Softirq, as NAPI.
- * Return: packets given.
- */
-static inline int tp4a_flush(struct tp4_packet_array *a)
-{
-	if (a->start == a->curr)
-		return 0;
-	if (a->xdp && a->xdp->prog)
-		return tp4a_run_xdp(a);
-	return a->ops->flush(a, a->curr);
 }
 
 /**
@@ -582,23 +514,7 @@ static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
 	a->curr += nr;
 }
 
-/**
- * tp4a_flush_sent() - flush the oldest frames
- * @a:	the array, for Tx
- * @nr:	how many, no more than have been processed
- *
- * For a device that is done with packets in the order in which it got them, so
- * that a number is all that has to be kept.
- *
- * Context: Softirq, as NAPI.
- */
-static inline void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
-{
-	if (nr)
-		a->ops->flush(a, a->start + nr);
-}
-
-/* All of the following are in net/packet/tp4_array*.c and tp4_xdp.c. */
+/* All of the following are in net/packet/tp4_array*.c. */
 u32 tp4_frame_room(const void *rx_opaque);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);
@@ -609,6 +525,9 @@ struct tp4_packet_array *
 tp4a_skb_sink_new(size_t elems, void *opaque,
 		  void (*deliver)(void *opaque, struct sk_buff *skb));
 void tp4a_free(struct tp4_packet_array *a);
+void tp4a_populate(struct tp4_packet_array *a);
+int tp4a_flush(struct tp4_packet_array *a);
+void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr);
 int tp4a_flush_completed(struct tp4_packet_array *a);
 void tp4a_recycle(struct tp4_packet_array *a);
 void tp4a_reuse(struct tp4_packet_array *a, u32 nr);
@@ -618,34 +537,5 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
-/**
- * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
- * @dev:	the device
- * @queue_pair:	the queue pair, in range or not
- *
- * Context: Under RTNL; a hint without it.
- * Return: whether it is.
- */
-static inline bool tp4_queue_is_bound(const struct net_device *dev,
-				      unsigned int queue_pair)
-{
-#ifdef CONFIG_PACKET_V4
-	return queue_pair < dev->num_rx_queues &&
-	       READ_ONCE(dev->_rx[queue_pair].tp4);
-#else
-	return false;
-#endif
-}
-
-#ifdef CONFIG_PACKET_V4
-unsigned long tp4_queue_inode(const struct net_device *dev,
-			      unsigned int queue_pair);
-#else
-static inline unsigned long tp4_queue_inode(const struct net_device *dev,
-					    unsigned int queue_pair)
-{
-	return 0;
-}
-#endif
 
 #endif /* _LINUX_TPACKET4_H */

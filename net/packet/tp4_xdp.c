@@ -8,7 +8,6 @@
 
 #include <linux/bpf.h>
 #include <linux/bpf_trace.h>
-#include <linux/export.h>
 #include <linux/filter.h>
 #include <linux/mm.h>
 #include <linux/skbuff.h>
@@ -286,4 +285,3 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	tp4a_flush(xdp->to_kernel);
 	return packets;
 }
-EXPORT_SYMBOL_GPL(tp4a_run_xdp);

@@ -16,6 +16,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <linux/tpacket4.h>
+#include <linux/tpacket4_queue.h>
 #include <linux/wait.h>
 #include <net/busy_poll.h>
 #include <net/net_namespace.h>
