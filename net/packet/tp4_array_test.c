@@ -1085,4 +1085,5 @@ static struct kunit_suite tp4_array_suite = {
 kunit_test_suite(tp4_array_suite);
 
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 packet arrays");
+MODULE_IMPORT_NS(TPACKET4);
 MODULE_LICENSE("GPL");
