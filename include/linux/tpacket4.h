@@ -19,6 +19,7 @@
 #ifndef _LINUX_TPACKET4_H
 #define _LINUX_TPACKET4_H
 
+#include <linux/bits.h>
 #include <linux/dma-mapping.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
@@ -34,6 +35,10 @@ struct tp4_xdp;
 
 /* Most frames that a packet may have when it is sent */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
+
+/* Which side ndo_tp4_xmit is about: frames to receive into, packets to be sent */
+#define TP4_WAKEUP_RX	BIT(0)
+#define TP4_WAKEUP_TX	BIT(1)
 
 /**
  * enum tp4_netdev_command - what ndo_tp4_zerocopy is to do
