@@ -125,12 +125,13 @@ struct tp4_packet_array {
 	u8			frame_shift; /* log2 of a frame's bytes, or 0 */
 	enum tp4_validation	validation; /* of what the source gives */
 	const struct tp4_array_ops *ops; /* the kind: net/packet/tp4_array.h */
+	void			*addr;	/* kernel address of @area, or NULL */
+	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */
+	dma_addr_t		dma_base; /* where they follow each other */
 	struct tp4_xdp		*xdp;	/* what packets meet at flush, or NULL */
 	void			*queue_opaque; /* of source and sink */
 	const void		*area;	/* where the frames come from, or NULL */
-	void			*addr;	/* kernel address of @area, or NULL */
-	struct device		*dev;	/* that @dma is for, or NULL */
-	const dma_addr_t	*dma;	/* addresses of the pages of @area */
+	struct device		*dev;	/* that DMA addresses are for, or NULL */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
@@ -304,6 +305,8 @@ static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 	const struct tp4_frame *frame = tp4f_frame(p);
 	u64 pos = (frame->idx << a->frame_shift) + frame->offset;
 
+	if (likely(!a->dma))
+		return a->dma_base + pos;
 	return a->dma[pos >> PAGE_SHIFT] + offset_in_page(pos);
 }
 
@@ -490,21 +493,45 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 }
 
 /**
- * tp4a_to_do() - get all frames that have not been processed
+ * tp4a_nr_done() - count the frames that wait to be flushed
  * @a:	the array
- * @p:	set to the frames; the driver may walk over them by @p->curr
+ *
+ * Return: how many have been processed since.
+ */
+static inline u32 tp4a_nr_done(const struct tp4_packet_array *a)
+{
+	return a->curr - a->start;
+}
+
+/**
+ * tp4a_nr_to_do() - count the frames that have not been processed
+ * @a:	the array
+ *
+ * Return: how many there are.
+ */
+static inline u32 tp4a_nr_to_do(const struct tp4_packet_array *a)
+{
+	return a->end - a->curr;
+}
+
+/**
+ * tp4a_to_do() - get frames that have not been processed
+ * @a:		the array
+ * @skip:	how many of the first to leave out: those which the hardware has
+ *		already, in an array for Rx
+ * @p:		set to the frames; the driver may walk over them by @p->curr
  *
  * With tp4a_processed(), for a driver that hands frames to its hardware, or
  * takes them from it, by the batch.
  *
- * Return: how many there are.
+ * Return: how many there are behind those left out.
  */
-static inline u32 tp4a_to_do(struct tp4_packet_array *a,
+static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
 			     struct tp4_frame_set *p)
 {
 	p->pkt_arr = a;
-	p->start = a->curr;
-	p->curr = a->curr;
+	p->start = a->curr + skip;
+	p->curr = p->start;
 	p->end = a->end;
 	return p->end - p->start;
 }
@@ -512,7 +539,7 @@ static inline u32 tp4a_to_do(struct tp4_packet_array *a,
 /**
  * tp4a_processed() - count frames as processed
  * @a:	the array
- * @nr:	how many, of the first that tp4a_to_do() has found
+ * @nr:	how many, of the first that there are to do
  */
 static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
 {

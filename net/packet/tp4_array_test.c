@@ -5,6 +5,7 @@
 
 #include <kunit/device.h>
 #include <kunit/test.h>
+#include <linux/dma-direct.h>
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
@@ -499,11 +500,11 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	u32 i, k, nr = 0;
 
 	arrays_new(test, false);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 0);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 0);
 	for (i = 0; i < 10; i++)
 		post_packet(t, i, 1, 60 + i, 0);
 	tp4a_populate(t->txa);
-	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, &p), 10);
+	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, 0, &p), 10);
 	for (i = 0; i < 8; i++, p.curr++) {
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), i);
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 60 + i);
@@ -513,7 +514,7 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
 	tp4f_set_error(&p, EMSGSIZE);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 8);
 
 	for (k = 0; k < ARRAY_SIZE(sent); k++) {
@@ -531,7 +532,7 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 1);
 	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 2);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
 }
 
 /* A packet of one frame needs its length only, whatever the frame was before. */
@@ -547,14 +548,14 @@ static void empty_frames_are_like_new(struct kunit *test)
 		for (i = 0; i < 4; i++)
 			post(&t->rx, i, 1234, 77, TP4_PKT_CONT);
 		tp4a_populate(t->rxa);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
 		for (i = 0; i < 4; i++) {
 			KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 			tp4f_set_frame(&p, 60, 300, i == 3);
 			tp4f_set_error(&p, EINVAL);
 		}
 		how[k](t);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
 		for (; p.curr != p.end; p.curr++)
 			tp4f_set_len(&p, 99);
 		tp4a_processed(t->rxa, 4);
@@ -588,7 +589,7 @@ static void takes_no_slot_twice(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	take_all(test, SLOTS);
-	tp4a_to_do(t->txa, &p);
+	tp4a_to_do(t->txa, 0, &p);
 	tp4a_processed(t->txa, SLOTS);
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), SLOTS);
@@ -938,7 +939,7 @@ static void packets_become_skbs(struct kunit *test)
 	tp4a_free(to);
 }
 
-static void dma_addresses_follow_the_frames(struct kunit *test)
+static void expect_dma(struct kunit *test, bool in_one)
 {
 	struct device *dev = kunit_device_register(test, "tp4_array");
 	struct tp4_test *t = test->priv;
@@ -957,15 +958,19 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
+	KUNIT_EXPECT_EQ(test, !t->rxa->dma, in_one);
 	for (i = 0; i < 8; i++)
-		post(&t->rx, 31 * i, 0, 0, 0);
+		post(&t->rx, FRAMES - 1 - 31 * i, 0, 0, 0);
 	tp4a_populate(t->rxa);
 	for (i = 0; i < 8; i++) {
-		u64 pos = 31 * i * FRAME_BYTES + XDP_PACKET_HEADROOM;
+		u64 pos = (FRAMES - 1 - 31 * i) * FRAME_BYTES +
+			  XDP_PACKET_HEADROOM;
+		struct page *page = t->area[0].pages[pos / PAGE_SIZE];
 
 		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 		KUNIT_EXPECT_EQ(test, tp4f_get_dma(&p),
-				t->rxa->dma[pos / PAGE_SIZE] + pos % PAGE_SIZE);
+				phys_to_dma(dev, page_to_phys(page)) +
+				pos % PAGE_SIZE);
 		tp4f_dma_sync_for_device(&p, 64);
 		tp4f_dma_sync_for_cpu(&p, 64);
 	}
@@ -975,6 +980,21 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	tp4a_free(t->txa);
 	t->txa = NULL;
 	kunit_device_unregister(test, dev);
+}
+
+static void dma_addresses_follow_the_frames(struct kunit *test)
+{
+	expect_dma(test, true);
+}
+
+/* All pages but one lie where a sum would put them. */
+static void dma_addresses_are_looked_up(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 nr = t->area[0].nr_pages;
+
+	swap(t->area[0].pages[nr - 2], t->area[0].pages[nr - 1]);
+	expect_dma(test, false);
 }
 
 static void frames_are_neither_lost_nor_doubled(struct kunit *test)
@@ -1071,6 +1091,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(many_skbs_wait_for_room),
 	KUNIT_CASE(packets_become_skbs),
 	KUNIT_CASE(dma_addresses_follow_the_frames),
+	KUNIT_CASE(dma_addresses_are_looked_up),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
 	{}
 };
