@@ -14,6 +14,11 @@
  * In an array for Tx the frames to do are packets to be sent. In one for Rx
  * they are empty, and done are those that hold received packets.
  *
+ * A device that keeps the order of the frames needs numbers only: how many of
+ * those to do it has (Rx), how many of those done it has sent (Tx). For one that
+ * does not, packets that are being sent have a handle, tp4f_get_handle(), and
+ * empty frames the number that tp4f_get_frame_id() tells.
+ *
  * Nothing here takes a lock: an array belongs to one NAPI instance at a time.
  */
 #ifndef _LINUX_TPACKET4_H
@@ -388,10 +393,25 @@ static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
 }
 
 /**
+ * tp4f_get_handle() - name of a packet that is being sent
+ * @p:	the packet, of an array for Tx
+ *
+ * For tp4a_packet_completed(), when the frame set is gone. It is good until the
+ * packet has been flushed.
+ *
+ * Return: a number below what the array has room for, which is the least power
+ * of two that is no less than the number of frames it was made for.
+ */
+static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
+{
+	return p->start & p->pkt_arr->mask;
+}
+
+/**
  * tp4f_packet_completed() - tell that the device is done with a packet
  * @p:	the frame set
  *
- * For tp4a_flush_completed().
+ * For tp4a_flush_completed(). The packet need not be the oldest.
  */
 static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 {
@@ -399,6 +419,24 @@ static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 
 	for (i = p->start; i != p->end; i++)
 		p->pkt_arr->items[i & p->pkt_arr->mask].flags |= TP4F_COMPLETED;
+}
+
+/**
+ * tp4a_packet_completed() - tell that the device is done with a packet
+ * @a:		the array, for Tx
+ * @handle:	what tp4f_get_handle() has returned for the packet
+ *
+ * As tp4f_packet_completed(), by what a device gives back.
+ */
+static inline void tp4a_packet_completed(struct tp4_packet_array *a,
+					 u32 handle)
+{
+	struct tp4_frame *frame;
+
+	do {
+		frame = &a->items[handle++ & a->mask];
+		frame->flags |= TP4F_COMPLETED;
+	} while (frame->flags & TP4_PKT_CONT);
 }
 
 /**
@@ -470,6 +508,31 @@ static inline bool tp4a_next_frame(struct tp4_packet_array *a,
 	p->curr = a->curr;
 	p->end = ++a->curr;
 	return true;
+}
+
+/**
+ * tp4a_next_by_id() - get one frame, and count it as processed
+ * @a:	the array, for Rx
+ * @id:	the frame's number: tp4f_get_frame_id() told it when the frame was
+ *	handed to the device, and the device has given it back since
+ * @p:	set to the frame
+ *
+ * For a device that fills frames in another order than it got them. What it has
+ * are the array's next frames, as for any device, but which of them is which
+ * the device alone knows: the array knows how many they are. So frames that the
+ * device has leave the array by this function only. It has given back all of
+ * them before the array is freed, or before tp4a_to_do() finds the first of
+ * them again; those that it has not used can go back to be filled by
+ * tp4a_recycle().
+ */
+static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
+				   struct tp4_frame_set *p)
+{
+	p->pkt_arr = a;
+	p->start = a->curr;
+	p->curr = a->curr;
+	p->end = ++a->curr;
+	tp4f_frame(p)->idx = id;
 }
 
 /**

@@ -5,8 +5,10 @@
 
 #include <kunit/device.h>
 #include <kunit/test.h>
+#include <linux/bpf.h>
 #include <linux/dma-direct.h>
 #include <linux/etherdevice.h>
+#include <linux/filter.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/skbuff.h>
@@ -1065,6 +1067,231 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_free, FRAMES);
 }
 
+/* Packets of one to three frames, with which the device is done in any order.
+ * The slots of the ring come back in theirs.
+ */
+static void packets_complete_in_any_order(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct {
+		u32	handle;
+		bool	sent;
+	} way[ELEMS];
+	u32 first = 0, last = 0, round, i;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	struct rnd_state rnd;
+	u8 ids[SLOTS];
+
+	arrays_new(test, false);
+	prandom_seed_state(&rnd, 5);
+	for (round = 0; round < 5000 || t->tx.reaped != t->tx.posted; round++) {
+		u32 what = prandom_u32_state(&rnd), nr = 1 + what % 3;
+		u32 packets = 0;
+
+		if (round < 5000 &&
+		    t->tx.posted + nr <= t->tx.reaped + SLOTS) {
+			for (i = 0; i < nr; i++)
+				ids[(t->tx.posted + i) % SLOTS] = round % 200 + i;
+			post_packet(t, round % 200, nr, 10, 0);
+		}
+		tp4a_populate(t->txa);
+		while (tp4a_next_packet(t->txa, &p)) {
+			i = last++ % ELEMS;
+			way[i].handle = tp4f_get_handle(&p);
+			way[i].sent = false;
+			KUNIT_ASSERT_LT(test, way[i].handle, ELEMS);
+		}
+		for (i = 0; i < (what >> 8 & 3) && first != last; i++) {
+			u32 k = prandom_u32_state(&rnd) % (last - first);
+
+			k = (first + k) % ELEMS;
+			if (way[k].sent)
+				continue;
+			tp4a_packet_completed(t->txa, way[k].handle);
+			way[k].sent = true;
+		}
+		for (; first != last && way[first % ELEMS].sent; first++)
+			packets++;
+		KUNIT_ASSERT_EQ(test, tp4a_flush_completed(t->txa), packets);
+		while ((desc = reap(&t->tx))) {
+			i = (t->tx.reaped - 1) % SLOTS;
+			KUNIT_ASSERT_EQ(test, desc->idx, ids[i]);
+			KUNIT_ASSERT_EQ(test, desc->error, 0);
+		}
+		KUNIT_ASSERT_LT(test, round, 50000);
+	}
+	KUNIT_EXPECT_EQ(test, first, last);
+}
+
+/* Frames that a device fills in any order */
+struct any_order {
+	struct rnd_state	rnd;
+	bool			posted[FRAMES];
+	u64			has[ELEMS];	/* the device, this many: */
+	u32			nr;
+};
+
+static void any_order_take(struct kunit *test, struct any_order *any)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 nr, i;
+
+	tp4a_populate(t->rxa);
+	nr = tp4a_to_do(t->rxa, any->nr, &p);
+	KUNIT_ASSERT_LE(test, any->nr + nr, ELEMS);
+	nr = min(nr, prandom_u32_state(&any->rnd) % 16);
+	for (; nr; nr--, p.curr++) {
+		u64 id = tp4f_get_frame_id(&p);
+
+		KUNIT_ASSERT_LT(test, id, FRAMES);
+		KUNIT_ASSERT_TRUE(test, any->posted[id]);
+		for (i = 0; i < any->nr; i++)
+			KUNIT_ASSERT_NE(test, id, any->has[i]);
+		any->has[any->nr++] = id;
+	}
+}
+
+/* The device gives any of its frames back. */
+static void any_order_next(struct kunit *test, struct any_order *any, bool last)
+{
+	u32 i = prandom_u32_state(&any->rnd) % any->nr;
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u64 id = any->has[i];
+
+	any->has[i] = any->has[--any->nr];
+	tp4a_next_by_id(t->rxa, id, &p);
+	KUNIT_ASSERT_EQ(test, tp4f_get_frame_id(&p), id);
+	KUNIT_ASSERT_EQ(test, tp4f_get_data_offset(&p), XDP_PACKET_HEADROOM);
+	KUNIT_ASSERT_TRUE(test, tp4f_is_last_frame(&p));
+	/* So that the program sees whether it is the frame that was filled */
+	tp4f_set_frame(&p, 64 + id, tp4f_get_data_offset(&p), last);
+}
+
+static void any_order_reap(struct kunit *test, struct any_order *any)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+
+	while ((desc = reap(&t->rx))) {
+		KUNIT_ASSERT_LT(test, desc->idx, FRAMES);
+		KUNIT_ASSERT_TRUE(test, any->posted[desc->idx]);
+		any->posted[desc->idx] = false;
+		if (desc->error)
+			KUNIT_ASSERT_EQ(test, desc->len, 0);
+		else
+			KUNIT_ASSERT_EQ(test, desc->len, 64 + desc->idx);
+	}
+}
+
+static void any_order_run(struct kunit *test)
+{
+	struct any_order *any = kunit_kzalloc(test, sizeof(*any), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	u32 round, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, any);
+	prandom_seed_state(&any->rnd, 6);
+	for (round = 0; round < 20000; round++) {
+		u32 what = prandom_u32_state(&any->rnd);
+		u32 nr = 1 + (what >> 8) % 3, frame = what >> 16 & (FRAMES - 1);
+
+		switch (what % 8) {
+		case 0:
+		case 1:
+		case 2:
+			if (any->posted[frame] ||
+			    t->rx.posted - t->rx.reaped == SLOTS)
+				break;
+			any->posted[frame] = true;
+			post(&t->rx, frame, 0, 0, 0);
+			break;
+		case 3:
+			any_order_take(test, any);
+			break;
+		case 4:
+		case 5:
+			/* A packet, which may be spoilt */
+			if (any->nr < nr)
+				break;
+			for (i = 0; i < nr; i++)
+				any_order_next(test, any, i + 1 == nr);
+			if (what & 0x1000)
+				tp4a_reuse(t->rxa, nr);
+			break;
+		case 6:
+			if ((what >> 8) % 8 == 0)
+				tp4a_recycle(t->rxa);
+			local_bh_disable();
+			tp4a_flush(t->rxa);
+			local_bh_enable();
+			break;
+		case 7:
+			any_order_reap(test, any);
+			break;
+		}
+	}
+
+	/* What the device has not used, and what was not flushed */
+	any_order_take(test, any);
+	KUNIT_EXPECT_GT(test, any->nr, 0);
+	while (any->nr)
+		any_order_next(test, any, true);
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	any_order_reap(test, any);
+	/* What the array had no room for is still posted. */
+	for (; t->rx.reaped != t->rx.posted; t->rx.reaped++)
+		any->posted[t->rx.ring[t->rx.reaped % SLOTS].idx] = false;
+	for (i = 0; i < FRAMES; i++)
+		KUNIT_EXPECT_FALSE(test, any->posted[i]);
+}
+
+static void frames_are_filled_in_any_order(struct kunit *test)
+{
+	arrays_new(test, false);
+	any_order_run(test);
+}
+
+/* An XDP program, as far as the arrays see */
+static unsigned int drop_odd(const void *ctx, const struct bpf_insn *insn)
+{
+	const struct xdp_buff *xdp = ctx;
+
+	return (xdp->data_end - xdp->data) % 2 ? XDP_DROP : XDP_PASS;
+}
+
+static void xdp_sees_frames_in_any_order(struct kunit *test)
+{
+	struct bpf_prog *prog = kunit_kzalloc(test, sizeof(*prog), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	struct bpf_prog_aux *aux;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.prog = prog,
+		.buff = &buff,
+		.rxq = &rxq,
+	};
+
+	aux = kunit_kzalloc(test, sizeof(*aux), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, prog);
+	KUNIT_ASSERT_NOT_NULL(test, aux);
+	prog->bpf_func = drop_odd;
+	prog->aux = aux;
+	arrays_new(test, false);
+	xdp.to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, xdp.to_kernel);
+	tp4a_set_xdp(t->rxa, &xdp);
+	any_order_run(test);
+	/* Those of several frames are not for this program. */
+	KUNIT_EXPECT_GT(test, xdp.drops, 0);
+	KUNIT_EXPECT_GT(test, xdp.errors, 0);
+	tp4a_free(xdp.to_kernel);
+}
+
 static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(fills_and_flushes_at_every_level),
 	KUNIT_CASE(takes_no_more_than_fits),
@@ -1093,6 +1320,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(dma_addresses_follow_the_frames),
 	KUNIT_CASE(dma_addresses_are_looked_up),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
+	KUNIT_CASE(packets_complete_in_any_order),
+	KUNIT_CASE(frames_are_filled_in_any_order),
+	KUNIT_CASE(xdp_sees_frames_in_any_order),
 	{}
 };
 
