@@ -48,7 +48,8 @@ struct veth_tp4_poll {
  * @rx:		what the pair receives: filled by the NAPI of its Rx queue; NULL
  *		where the socket only sends
  * @xdp:	the XDP program that this meets; the same NAPI's
- * @xdp_buff:	what that program gets to see; it comes from no skb
+ * @xdp_buff:	what that program gets to see
+ * @skbs:	what packets in @rx were, by their handle, if XDP is going to ask
  * @from_stack:	skbs from the peer, on their way to @rx; the same NAPI's
  * @to_kernel:	packets that XDP passes to the stack instead; the same NAPI's
  * @rx_poll:	what that NAPI is at
@@ -64,6 +65,7 @@ struct veth_tp4 {
 	struct tp4_packet_array	*rx;
 	struct tp4_xdp		xdp;
 	struct veth_xdp_buff	xdp_buff;
+	struct sk_buff		*skbs[VETH_TP4_FRAMES];
 	struct tp4_packet_array	*from_stack;
 	struct tp4_packet_array	*to_kernel;
 	struct veth_tp4_poll	*rx_poll;
@@ -121,6 +123,16 @@ static void veth_tp4_deliver_stack(void *opaque, struct sk_buff *skb)
 	skb = veth_xdp_rcv_skb(poll->rq, skb, poll->bq, poll->stats);
 	if (skb)
 		napi_gro_receive(&poll->rq->xdp_napi, skb);
+}
+
+/* Of a packet that the peer's stack has sent, its skb tells. */
+static void veth_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
+{
+	u32 handle = tp4f_get_handle(p);
+	struct veth_tp4 *tp4 = arg;
+
+	tp4->xdp_buff.skb = tp4->skbs[handle];
+	tp4->skbs[handle] = NULL;
 }
 
 static int veth_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
@@ -196,23 +208,78 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	return done;
 }
 
+/* What an skb was before; the rest of it is whoever's. */
+struct veth_tp4_cb {
+	bool	is_frame;	/* of XDP */
+};
+
+static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
+{
+	return (struct veth_tp4_cb *)skb->cb;
+}
+
+static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
+{
+	struct tp4_packet_array *from = poll->own->from_stack;
+	struct tp4_frame_set p;
+
+	for (;;) {
+		tp4a_populate(from);
+		if (!tp4a_next_packet(from, &p))
+			break;
+		do {
+			if (!tp4a_copy_packet(poll->own->rx, &p))
+				poll->stats->rx_drops++;
+		} while (tp4a_next_packet(from, &p));
+		tp4a_flush(from);
+	}
+}
+
+/* The same for an XDP program, which may ask for what the skbs tell: they are
+ * kept until it has run.
+ */
+static void veth_tp4_copy_skbs_xdp(struct veth_tp4_poll *poll)
+{
+	struct veth_tp4 *tp4 = poll->own;
+	struct tp4_frame_set p;
+	struct sk_buff *skb;
+
+	for (;;) {
+		tp4a_populate(tp4->from_stack);
+		skb = tp4a_next_skb(tp4->from_stack, &p);
+		if (!skb)
+			break;
+		do {
+			u32 handle = tp4a_next_handle(tp4->rx);
+
+			if (!tp4a_copy_packet(tp4->rx, &p))
+				poll->stats->rx_drops++;
+			else if (!veth_tp4_cb(skb)->is_frame)
+				tp4->skbs[handle] = skb;
+			skb = tp4a_next_skb(tp4->from_stack, &p);
+		} while (skb);
+		tp4a_flush(tp4->rx);
+		tp4a_flush(tp4->from_stack);
+	}
+}
+
 /* Receive what the peer's stack, or XDP, has sent, if it goes to a ring. */
 static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *from = poll->own->from_stack;
 	struct veth_stats *stats = poll->stats;
 	struct veth_rq *rq = poll->rq;
-	struct tp4_frame_set p;
 	int done = 0;
 
 	while (done < budget) {
 		void *ptr = __ptr_ring_consume(&rq->xdp_ring);
+		bool is_frame = veth_is_xdp_frame(ptr);
 		struct sk_buff *skb = ptr;
 
 		if (!ptr)
 			break;
 		done++;
-		if (veth_is_xdp_frame(ptr)) {
+		if (is_frame) {
 			struct xdp_frame *frame = veth_ptr_to_xdp(ptr);
 
 			skb = xdp_build_skb_from_frame(frame, rq->dev);
@@ -224,19 +291,14 @@ static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 		}
 		stats->xdp_bytes += skb->len;
 		__skb_push(skb, ETH_HLEN);
+		veth_tp4_cb(skb)->is_frame = is_frame;
 		stats->rx_drops += tp4a_add_skb(from, skb);
 	}
 
-	for (;;) {
-		tp4a_populate(from);
-		if (!tp4a_next_packet(from, &p))
-			break;
-		do {
-			if (!tp4a_copy_packet(poll->own->rx, &p))
-				stats->rx_drops++;
-		} while (tp4a_next_packet(from, &p));
-		tp4a_flush(from);
-	}
+	if (poll->own->xdp.prog)
+		veth_tp4_copy_skbs_xdp(poll);
+	else
+		veth_tp4_copy_skbs(poll);
 	return done;
 }
 
@@ -512,6 +574,7 @@ static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
 		tp4->xdp.buff = &tp4->xdp_buff.xdp;
 		tp4->xdp.rxq = &rq->xdp_rxq;
 		tp4->xdp.to_kernel = tp4->to_kernel;
+		tp4->xdp.prepare = veth_tp4_xdp_prepare;
 		tp4->xdp.xmit = veth_tp4_xdp_tx;
 		tp4->xdp.arg = tp4;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);

@@ -160,9 +160,12 @@ struct tp4_frame_set {
  *		XDP metadata functions expect it to be a part of
  * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
  * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL
+ * @prepare:	called before @prog sees a packet, or its copy, in @buff: lets
+ *		what @buff is a part of tell of the packet; or NULL. Every packet
+ *		that is flushed while there is a program comes by here
  * @xmit:	sends a frame out of the device for XDP_TX; returns 0, or an errno
  *		and leaves the frame to the caller
- * @arg:	its first argument
+ * @arg:	first argument of both
  * @drops:	packets dropped by verdict
  * @errors:	packets dropped for another reason
  * @tx:		packets given to @xmit
@@ -176,6 +179,8 @@ struct tp4_xdp {
 	struct xdp_buff		*buff;
 	struct xdp_rxq_info	*rxq;
 	struct tp4_packet_array	*to_kernel;
+	void			(*prepare)(void *arg,
+					   const struct tp4_frame_set *p);
 	int			(*xmit)(void *arg, struct xdp_frame *frame);
 	void			*arg;
 	u32			drops;
@@ -393,14 +398,15 @@ static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
 }
 
 /**
- * tp4f_get_handle() - name of a packet that is being sent
- * @p:	the packet, of an array for Tx
+ * tp4f_get_handle() - name of a packet in an array
+ * @p:	the packet
  *
- * For tp4a_packet_completed(), when the frame set is gone. It is good until the
- * packet has been flushed.
+ * To know it by until it is flushed: for tp4a_packet_completed(), or to keep
+ * something beside the array. As long as tp4_xdp::prepare sees a packet, it has
+ * the handle that it was given.
  *
- * Return: a number below what the array has room for, which is the least power
- * of two that is no less than the number of frames it was made for.
+ * Return: a number below the array's size, which is what it was made for, or
+ * TP4_MAX_FRAMES if that is more, rounded up to a power of two.
  */
 static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
 {
@@ -536,6 +542,17 @@ static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 }
 
 /**
+ * tp4a_next_handle() - handle of the packet that is processed next
+ * @a:	the array
+ *
+ * Return: what tp4f_get_handle() will say of it.
+ */
+static inline u32 tp4a_next_handle(const struct tp4_packet_array *a)
+{
+	return a->curr & a->mask;
+}
+
+/**
  * tp4a_next_packet() - get the frames of one packet, and count it as processed
  * @a:	the array, for Tx
  * @p:	set to the packet
@@ -629,6 +646,8 @@ void tp4a_reuse(struct tp4_packet_array *a, u32 nr);
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
+struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
+			      struct tp4_frame_set *p);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);

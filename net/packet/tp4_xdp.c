@@ -188,6 +188,8 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 	bool copied = false;
 	u32 act, meta;
 
+	if (xdp->prepare)
+		xdp->prepare(xdp->arg, p);
 	if (likely(tp4f_num_frames(p) == 1)) {
 		act = tp4_xdp_run_on_frame(xdp, p);
 	} else if (xdp->prog->aux->xdp_has_frags) {
