@@ -304,6 +304,51 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 }
 
 /**
+ * struct tp4_dma - where the device sees the frames of an array
+ *
+ * For a loop over frames: a copy of what tp4f_get_dma() would look up each time.
+ */
+struct tp4_dma {
+	/* private: */
+	const dma_addr_t	*pages;	/* one by one, or NULL */
+	dma_addr_t		base;	/* where they follow each other */
+	u8			frame_shift;
+};
+
+/**
+ * tp4a_get_dma() - prepare for tp4f_get_dma_of()
+ * @a:	an array that was made with a device
+ *
+ * Return: what is the same for all of its frames.
+ */
+static inline struct tp4_dma tp4a_get_dma(const struct tp4_packet_array *a)
+{
+	return (struct tp4_dma) {
+		.pages = a->dma,
+		.base = a->dma_base,
+		.frame_shift = a->frame_shift,
+	};
+}
+
+/**
+ * tp4f_get_dma_of() - data of a frame, for the device
+ * @p:		the frame set
+ * @dma:	what tp4a_get_dma() has returned for its array
+ *
+ * Return: as tp4f_get_dma().
+ */
+static inline dma_addr_t tp4f_get_dma_of(const struct tp4_frame_set *p,
+					 const struct tp4_dma *dma)
+{
+	const struct tp4_frame *frame = tp4f_frame(p);
+	u64 pos = (frame->idx << dma->frame_shift) + frame->offset;
+
+	if (dma->pages)
+		return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
+	return dma->base + pos;
+}
+
+/**
  * tp4f_get_dma() - data of a frame, for the device
  * @p:	the frame set, of an array that was made with a device
  *
@@ -311,13 +356,9 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
  */
 static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 {
-	const struct tp4_packet_array *a = p->pkt_arr;
-	const struct tp4_frame *frame = tp4f_frame(p);
-	u64 pos = (frame->idx << a->frame_shift) + frame->offset;
+	const struct tp4_dma dma = tp4a_get_dma(p->pkt_arr);
 
-	if (likely(!a->dma))
-		return a->dma_base + pos;
-	return a->dma[pos >> PAGE_SHIFT] + offset_in_page(pos);
+	return tp4f_get_dma_of(p, &dma);
 }
 
 /**

@@ -117,6 +117,7 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	u32 posted = rx_ring->count - 1 - unused;
 	u32 ntu = rx_ring->next_to_use;
 	struct tp4_frame_set p;
+	struct tp4_dma dma;
 
 	tp4a_populate(rx);
 	nr = min(tp4a_to_do(rx, posted, &p), unused);
@@ -135,11 +136,12 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	if (!nr)
 		return;
 
+	dma = tp4a_get_dma(rx);
 	for (; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
 
 		tp4f_dma_sync_for_device(&p, rx_ring->rx_buf_len);
-		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma(&p));
+		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma_of(&p, &dma));
 		/* The status is here, too. */
 		rx_desc->read.hdr_addr = 0;
 		if (unlikely(++ntu == rx_ring->count))
@@ -416,10 +418,8 @@ struct i40e_tp4_run {
 /* Write the descriptor of a frame. */
 static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 				struct i40e_tx_desc *tx_desc,
-				const struct tp4_frame_set *p, u32 len, u32 cmd)
+				dma_addr_t dma, u32 len, u32 cmd)
 {
-	dma_addr_t dma = tp4f_get_dma(p);
-
 	dma_sync_single_for_device(tx_ring->dev, dma, len, DMA_BIDIRECTIONAL);
 	tx_desc->buffer_addr = cpu_to_le64(dma);
 	tx_desc->cmd_type_offset_bsz =
@@ -434,6 +434,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 {
 	u32 max_len = READ_ONCE(tx_ring->netdev->mtu) + ETH_HLEN;
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
+	const struct tp4_dma dma = tp4a_get_dma(tx);
 	u32 nr, bytes = 0, ntu = run->ntu;
 	struct i40e_tx_desc *tx_desc;
 	struct tp4_frame_set p;
@@ -446,8 +447,8 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 		if (unlikely(len < I40E_MIN_TX_LEN || len > max_len ||
 			     !tp4f_is_last_frame(&p)))
 			break;
-		i40e_tp4_write_desc(tx_ring, tx_desc, &p, len,
-				    I40E_TX_DESC_CMD_EOP);
+		i40e_tp4_write_desc(tx_ring, tx_desc, tp4f_get_dma_of(&p, &dma),
+				    len, I40E_TX_DESC_CMD_EOP);
 		bytes += len;
 		p.curr++;
 		tx_desc++;
@@ -494,7 +495,7 @@ static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 		u32 len = tp4f_get_frame_len(&p);
 
 		i40e_tp4_write_desc(tx_ring, I40E_TX_DESC(tx_ring, run->ntu),
-				    &p, len,
+				    tp4f_get_dma(&p), len,
 				    tp4f_is_last_frame(&p) ?
 				    I40E_TX_DESC_CMD_EOP : 0);
 		run->bytes += len;
