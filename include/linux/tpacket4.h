@@ -368,8 +368,12 @@ static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
  */
 static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 {
-	dma_sync_single_for_cpu(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				DMA_BIDIRECTIONAL);
+	struct device *dev = p->pkt_arr->dev;
+
+	/* Most have no need to, and then none of the address either. */
+	if (dma_dev_need_sync(dev))
+		dma_sync_single_for_cpu(dev, tp4f_get_dma(p), len,
+					DMA_BIDIRECTIONAL);
 }
 
 /**
@@ -380,8 +384,11 @@ static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 static inline void tp4f_dma_sync_for_device(const struct tp4_frame_set *p,
 					    u32 len)
 {
-	dma_sync_single_for_device(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				   DMA_BIDIRECTIONAL);
+	struct device *dev = p->pkt_arr->dev;
+
+	if (dma_dev_need_sync(dev))
+		dma_sync_single_for_device(dev, tp4f_get_dma(p), len,
+					   DMA_BIDIRECTIONAL);
 }
 
 /**
