@@ -343,9 +343,10 @@ static inline dma_addr_t tp4f_get_dma_of(const struct tp4_frame_set *p,
 	const struct tp4_frame *frame = tp4f_frame(p);
 	u64 pos = (frame->idx << dma->frame_shift) + frame->offset;
 
-	if (dma->pages)
-		return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
-	return dma->base + pos;
+	/* The other way round, the sum would be made for both. */
+	if (unlikely(!dma->pages))
+		return dma->base + pos;
+	return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
 }
 
 /**
