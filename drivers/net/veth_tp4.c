@@ -414,6 +414,7 @@ static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
 	tp4a_need_wakeup(tp4->tx, true);
 	return tp4a_has_work(tp4->tx);
 }
+
 /* Turn NAPI off for all queues but those with a zero-copy queue pair. */
 static void veth_tp4_napi_del_rest(struct net_device *dev)
 {

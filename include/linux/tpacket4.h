@@ -79,18 +79,6 @@ struct tp4_netdev_parms {
 	int			queue_pair;
 };
 
-/**
- * enum tp4_validation - what is checked of a descriptor that is taken
- * @TP4_VALIDATION_NONE: nothing, the source is the kernel
- * @TP4_VALIDATION_IDX:	the frame number (Rx)
- * @TP4_VALIDATION_DESC: all of it (Tx)
- */
-enum tp4_validation {
-	TP4_VALIDATION_NONE,
-	TP4_VALIDATION_IDX,
-	TP4_VALIDATION_DESC,
-};
-
 /* In the flags of a frame, beside TP4_PKT_CONT */
 #define TP4F_COMPLETED	0x80
 
@@ -128,7 +116,7 @@ struct tp4_packet_array {
 	u32			room;	/* bytes of data that an empty frame takes */
 	u16			offset;	/* from an empty frame's start to them */
 	u8			frame_shift; /* log2 of a frame's bytes, or 0 */
-	enum tp4_validation	validation; /* of what the source gives */
+	u8			validation; /* of what the source gives */
 	const struct tp4_array_ops *ops; /* the kind: net/packet/tp4_array.h */
 	void			*addr;	/* kernel address of @area, or NULL */
 	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */

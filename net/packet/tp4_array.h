@@ -22,6 +22,18 @@ struct tp4_end {
 };
 
 /**
+ * enum tp4_validation - what is checked of a descriptor that is taken
+ * @TP4_VALIDATION_NONE: nothing, the source is the kernel
+ * @TP4_VALIDATION_IDX:	the frame number (Rx)
+ * @TP4_VALIDATION_DESC: all of it (Tx)
+ */
+enum tp4_validation {
+	TP4_VALIDATION_NONE,
+	TP4_VALIDATION_IDX,
+	TP4_VALIDATION_DESC,
+};
+
+/**
  * struct tp4_array_ops - a kind of source and sink
  * @populate:	add frames at the array's end
  * @flush:	take the frames from the array's start to @end; returns packets
