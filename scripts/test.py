@@ -26,6 +26,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -226,8 +227,9 @@ def run_boot(
             file.write("\t".join([*words, shlex.join(test.command)]) + "\n")
     command = [str(SCRIPTS / "vm"), "-k", kernel, "-l", str(log), *tests[0].vm]
     if kernel == "gcov":
-        (COVERAGE / name).mkdir(parents=True, exist_ok=True)
-        command += ["-s", str(COVERAGE / name)]
+        # What is there already counts, too.
+        COVERAGE.mkdir(parents=True, exist_ok=True)
+        command += ["-s", tempfile.mkdtemp(prefix=f"{name}-", dir=COVERAGE)]
     command += ["-t", str(sum(test.timeout for test in tests) * slow), "--"]
     command += [str(SCRIPTS / "guest-test"), "suite", str(suite)]
 
