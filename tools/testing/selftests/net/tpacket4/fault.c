@@ -7,14 +7,11 @@
  * failure it succeeds, and the socket works. What is left behind is for the
  * kernel's own checkers to find.
  */
+#include "fault.h"
 #include "zc.h"
-
-#include <glob.h>
-#include <sys/mount.h>
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
 #define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
-#define DEBUGFS		"/sys/kernel/debug"
 #define NR		4096		/* slots: more than kmalloc() likes */
 #define AREA_FRAMES	1024
 
@@ -166,28 +163,6 @@ FIXTURE_VARIANT_ADD(fault, zerocopy_before_bind) { before_bind };
 
 FIXTURE_VARIANT_ADD(fault, without_map) { without_map };
 
-/* Sets a file of all kinds of faults, or of one. */
-static void set_fault(const char *kind, const char *file, const char *value)
-{
-	char pattern[128];
-	glob_t paths;
-	size_t i;
-
-	snprintf(pattern, sizeof(pattern), DEBUGFS "/%s/%s", kind, file);
-	if (glob(pattern, 0, NULL, &paths))
-		return;
-	for (i = 0; i < paths.gl_pathc; i++)
-		write_file(paths.gl_pathv[i], value);
-	globfree(&paths);
-}
-
-static void no_faults(void)
-{
-	set_fault("fail*", "probability", "0");
-	set_fault("fail*", "times", "1");
-	set_fault("fail*", "space", "0");
-}
-
 /* Allocations that may sleep fail too, and so does every size of them. */
 static void allow_faults(void)
 {
@@ -204,18 +179,16 @@ static void allow_faults(void)
 
 FIXTURE_SETUP(fault)
 {
+	const char *missing = faults_missing();
+
 	self->nth = open(FAIL_NTH, O_RDWR);
 	if (self->nth < 0)
 		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
 	/* while allocations fail, no file can be opened */
 	self->make_it_fail = open(MAKE_IT_FAIL, O_WRONLY);
 	ASSERT_LE(0, self->make_it_fail);
-	if (access(DEBUGFS "/failslab", F_OK))
-		mount("none", DEBUGFS, "debugfs", 0, NULL);
-	if (access(DEBUGFS "/failslab", F_OK))
-		SKIP(return, "no failslab: needs CONFIG_FAILSLAB");
-	if (access(DEBUGFS "/fail_page_alloc", F_OK))
-		SKIP(return, "needs CONFIG_FAIL_PAGE_ALLOC");
+	if (missing)
+		SKIP(return, "%s", missing);
 	if (access(DEBUGFS "/fail_usercopy", F_OK))
 		SKIP(return, "needs CONFIG_FAULT_INJECTION_USERCOPY");
 	allow_faults();
@@ -342,8 +315,6 @@ TEST_F_TIMEOUT(fault, each_one_fails, 600)
 
 /* ---- all from a point on ---- */
 
-#define MANY	1000000
-
 static const struct kind {
 	const char *name;
 	unsigned int by;		/* of what its space counts */
@@ -353,14 +324,6 @@ static const struct kind {
 	/* pages */
 	{ "fail_page_alloc", 1 },
 };
-
-static void set_number(const char *kind, const char *file, unsigned int n)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", n);
-	set_fault(kind, file, text);
-}
 
 static int start_after(int make_it_fail, const char *kind, unsigned int space)
 {
@@ -373,21 +336,13 @@ static int start_after(int make_it_fail, const char *kind, unsigned int space)
 /* How many faults there were; there are no more. Or -errno. */
 static int stop(int make_it_fail, const char *kind)
 {
-	unsigned int left = MANY;
-	char path[64];
-	FILE *f;
+	int faults;
 
 	if (pwrite(make_it_fail, "0", 1, 0) != 1)
 		return -errno;
-	snprintf(path, sizeof(path), DEBUGFS "/%s/times", kind);
-	f = fopen(path, "r");
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%u", &left) != 1)
-		left = MANY;
-	fclose(f);
+	faults = faults_of(kind);
 	no_faults();
-	return MANY - left;
+	return faults;
 }
 
 /* How much to give out next; in the short form not each amount */
