@@ -31,7 +31,10 @@ BUILD = SCRIPTS.parent / "build"
 LINUX = BUILD / "linux"
 DATA = BUILD / "coverage"
 LIST = SCRIPTS / "coverage.list"
-TESTS = "tpacket4* tp4* psock* xl710-tp4"
+TESTS = (
+    "tpacket4* tp4* psock* xl710-tp4"
+    " xl710-pairs xl710-pairs-shared xl710-pairs-msi xl710-pairs-intx"
+)
 LEAST = 95  # percent
 
 CORE = re.compile(r"net/packet/tp4\w*(?<!_test)\.[ch]|include/linux/tpacket4\.h")
