@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4: set-up that fails. Each call on the way to a socket that works,
- * in copy and in zero-copy mode, is made with its first allocation or copy from
+ * in copy and in zero-copy mode, and then to its device, is made with its first allocation or copy from
  * or to the program failing, then its second, and so on until it succeeds with
  * none left to fail; then with all allocations failing from a point on, so that
  * none can hide behind a fallback. What a call returns is documented; after a
@@ -8,7 +8,7 @@
  * kernel's own checkers to find.
  */
 #include "fault.h"
-#include "zc.h"
+#include "xdp.h"
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
 #define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
@@ -21,6 +21,9 @@ struct ctx {
 	int fd;
 	void *map;
 	size_t map_len;
+	int inet;			/* for ioctl() */
+	int prog;			/* XDP's */
+	int link;			/* which attaches it to if_a, or -1 */
 };
 
 /* ---- the calls ---- */
@@ -97,6 +100,64 @@ static int do_statistics(struct ctx *c)
 	return pv4_stats(c->fd, &st);
 }
 
+static int do_flags(struct ctx *c, int flags)
+{
+	struct ifreq ifr = { .ifr_flags = flags };
+
+	memcpy(ifr.ifr_name, if_a, sizeof(if_a));
+	return ioctl(c->inet, SIOCSIFFLAGS, &ifr) ? -errno : 0;
+}
+
+static int do_down(struct ctx *c)
+{
+	return do_flags(c, 0);
+}
+
+static int do_up(struct ctx *c)
+{
+	return do_flags(c, IFF_UP);
+}
+
+static int do_gro(struct ctx *c, bool on)
+{
+	struct ethtool_value v = { .cmd = ETHTOOL_SGRO, .data = on };
+	struct ifreq ifr = { .ifr_data = (void *)&v };
+
+	memcpy(ifr.ifr_name, if_a, sizeof(if_a));
+	return ioctl(c->inet, SIOCETHTOOL, &ifr) ? -errno : 0;
+}
+
+static int do_gro_on(struct ctx *c)
+{
+	return do_gro(c, true);
+}
+
+static int do_gro_off(struct ctx *c)
+{
+	return do_gro(c, false);
+}
+
+static int do_xdp(struct ctx *c)
+{
+	union bpf_attr attr = {
+		.link_create.prog_fd = c->prog,
+		.link_create.target_ifindex = c->ifindex,
+		.link_create.attach_type = BPF_XDP,
+		.link_create.flags = XDP_FLAGS_DRV_MODE,
+	};
+
+	c->link = bpf_call(BPF_LINK_CREATE, &attr);
+	return c->link < 0 ? c->link : 0;
+}
+
+static int do_no_xdp(struct ctx *c)
+{
+	int err = close(c->link) ? -errno : 0;
+
+	c->link = -1;
+	return err;
+}
+
 struct step {
 	int (*fn)(struct ctx *c);
 	const char *name;
@@ -144,9 +205,27 @@ static const struct step without_map[] = {
 	{ NULL },
 };
 
+/* Its device has two queues, of which another socket has the second one. */
+static const struct step device[] = {
+	{ do_version, "version", COPIES },
+	{ do_memreg, "memreg", ALLOCATES },
+	{ do_rx_ring, "rx ring", ALLOCATES },
+	{ do_bind, "bind", MAY_FAIL },
+	{ do_zerocopy, "zero-copy, rx only", ALLOCATES },
+	{ do_down, "down", COPIES },
+	{ do_up, "up", ALLOCATES },
+	{ do_gro_on, "GRO", COPIES },
+	{ do_gro_off, "no GRO", COPIES },
+	{ do_xdp, "XDP", ALLOCATES },
+	{ do_no_xdp, "no XDP", MAY_FAIL },
+	{ NULL },
+};
+
 /* ---- faults ---- */
 
 FIXTURE(fault) {
+	struct zc other;		/* of the device's second queue */
+	int inet, prog;
 	char *area;
 	int ifindex;			/* of if_a */
 	int nth;			/* FAIL_NTH, open */
@@ -162,6 +241,8 @@ FIXTURE_VARIANT_ADD(fault, zerocopy_after_bind) { after_bind };
 FIXTURE_VARIANT_ADD(fault, zerocopy_before_bind) { before_bind };
 
 FIXTURE_VARIANT_ADD(fault, without_map) { without_map };
+
+FIXTURE_VARIANT_ADD(fault, device) { device };
 
 /* Allocations that may sleep fail too, and so does every size of them. */
 static void allow_faults(void)
@@ -181,6 +262,7 @@ FIXTURE_SETUP(fault)
 {
 	const char *missing = faults_missing();
 
+	self->other.s.fd = -1;
 	self->nth = open(FAIL_NTH, O_RDWR);
 	if (self->nth < 0)
 		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
@@ -197,11 +279,23 @@ FIXTURE_SETUP(fault)
 	ASSERT_LT(0, self->ifindex);
 	self->area = pv4_new_area(AREA_FRAMES * 2048);
 	ASSERT_TRUE(self->area != MAP_FAILED);
+	self->inet = socket(AF_INET, SOCK_DGRAM, 0);
+	ASSERT_LE(0, self->inet);
+	if (variant->steps == device) {
+		struct zc_cfg cfg = { .ifname = if_a, .n = 2 };
+
+		/* which native XDP and its MTU go together with */
+		self->prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+		ASSERT_LE(0, self->prog);
+		ASSERT_EQ(0, two_channels());
+		ASSERT_EQ(0, zc_open(&self->other, &cfg));
+	}
 }
 
 FIXTURE_TEARDOWN(fault)
 {
 	no_faults();
+	zc_close(&self->other);
 	close(self->make_it_fail);
 	close(self->nth);
 }
@@ -213,6 +307,7 @@ static void prepare(struct __test_metadata *_metadata, struct ctx *c,
 	unsigned int i;
 
 	c->map = MAP_FAILED;
+	c->link = -1;
 	c->map_len = 2 * NR * sizeof(struct tpacket4_desc) + getpagesize();
 	c->fd = socket(AF_PACKET, SOCK_RAW, 0);
 	ASSERT_LE(0, c->fd);
@@ -226,6 +321,8 @@ static void clean(struct ctx *c)
 {
 	if (c->map != MAP_FAILED)
 		munmap(c->map, c->map_len);
+	if (c->link >= 0)
+		close(c->link);
 	close(c->fd);
 }
 
@@ -287,7 +384,10 @@ static bool disarm(int nth)
 
 TEST_F_TIMEOUT(fault, each_one_fails, 600)
 {
-	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
+	struct ctx c = {
+		.area = self->area, .ifindex = self->ifindex,
+		.inet = self->inet, .prog = self->prog,
+	};
 	const struct step *step;
 	unsigned int n, failed;
 	bool happened;
@@ -360,7 +460,10 @@ static unsigned int more_than(unsigned int space, unsigned int by)
 TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
 {
 	unsigned int space, failed[ARRAY_SIZE(kinds)], k;
-	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
+	struct ctx c = {
+		.area = self->area, .ifindex = self->ifindex,
+		.inet = self->inet, .prog = self->prog,
+	};
 	const struct step *step;
 	int err, faults;
 
