@@ -50,6 +50,9 @@ XL710 = TOP / "tools/testing/xl710"
 # are slow in software emulation, on a busy machine.
 SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
 COVERAGE = BUILD / "coverage"
+# Where a kernel is slow and is no debug kernel, as the tests see it, or where a line
+# that is reached often counts no more than one that is reached once
+FAST = ["TPACKET4_FAST=1"]
 # Of what these test, a program's word size is no part, or others test that part.
 SAME_IN_32_BIT = (
     *("_adjust", "_dev", "_frames", "_life", "_race", "_redirect", "_send"),
@@ -296,8 +299,7 @@ def find_guest_tests(kernel: str) -> list[Test]:
         for module in sorted(directory.glob("*.ko")):
             if re.search("kunit|test", module.stem):
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
-    # No debug kernels, as the tests see it, but as slow
-    fast = ["env", "TPACKET4_FAST=1"] if kernel == "kcsan" or ARCH else []
+    fast = ["env", *FAST] if kernel in ("kcsan", "gcov") or ARCH else []
     for program in listed("programs"):
         name = f"tpacket4_{program}"
         if (TPACKET4 / program).exists():
@@ -347,6 +349,8 @@ def find_user_tests() -> list[Test]:
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     """The tests of the XL710 model and of zero-copy mode on it."""
     short = [] if long else ["XL710_SHORT=1"]
+    if kernel == "gcov":
+        short += FAST
 
     def test(script: str, name: str, nic: str, *env: str, cases: str = "") -> Test:
         path = XL710 / "tests" / f"{script}.sh"
