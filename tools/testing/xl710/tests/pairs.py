@@ -500,8 +500,8 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def probe_again() -> None:
-    for action in ("unbind", "bind"):
+def probe(*actions: str) -> None:
+    for action in actions:
         write(f"/sys/bus/pci/drivers/i40e/{action}", PCI1)
         time.sleep(2)  # the longest that a reset takes here
     net = f"/sys/bus/pci/devices/{PCI1}/net"
@@ -651,6 +651,23 @@ def a_reset_that_fails_is_reported() -> None:
     steer(False)
 
 
+def frames_outlive_a_driver_that_goes() -> None:
+    """It resets the card itself where a queue does not stop."""
+    channels(2)
+    steer(True)
+    with Flood():
+        z = bound(2)
+        assert wait(SOON, lambda: list(z.receive()))
+        knob(STUCK_RX, 1)
+        write("/sys/bus/pci/drivers/i40e/unbind", PCI1)
+        stays_untouched(z, 1)
+        assert z.error() == errno.ENETDOWN
+        z.close()
+    probe("bind")
+    unstick()
+    works()
+
+
 def frames_outlive_a_card_that_cannot_be_reset() -> None:
     """It is taken off the bus. This comes last: only probing it helps."""
     channels(2)
@@ -663,7 +680,7 @@ def frames_outlive_a_card_that_cannot_be_reset() -> None:
         z.zerocopy(0)
         stays_untouched(z, 1)
         z.close()
-    probe_again()
+    probe("unbind", "bind")
     knob(RESET_DELAY, 10_000_000)
     works()
 
@@ -885,6 +902,7 @@ TESTS = [
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,
     a_reset_that_fails_is_reported,
+    frames_outlive_a_driver_that_goes,
     frames_outlive_a_card_that_cannot_be_reset,
 ]
 
