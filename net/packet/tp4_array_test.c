@@ -1038,6 +1038,41 @@ static void packets_become_skbs(struct kunit *test)
 	tp4a_free(to);
 }
 
+/* More bytes than the pages of two skbs hold */
+static void a_long_packet_becomes_a_chain(struct kunit *test)
+{
+	struct sk_buff *skb = skb_of(test, 0, TP4_MAX_FRAMES, 3500);
+	struct tp4_packet_array *from, *to;
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 k, len = skb->len;
+
+	from = tp4a_skb_source_new(ELEMS);
+	to = tp4a_skb_sink_new(4 * ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	KUNIT_ASSERT_GT(test, len, 2 * (1 + MAX_SKB_FRAGS) * to->room);
+	KUNIT_EXPECT_EQ(test, tp4a_add_skb(from, skb), 0);
+	local_bh_disable();
+	tp4a_populate(from);
+	tp4a_populate(to);
+	KUNIT_EXPECT_TRUE(test, tp4a_next_packet(from, &p));
+	KUNIT_EXPECT_TRUE(test, tp4a_copy_packet(to, &p));
+	KUNIT_EXPECT_EQ(test, tp4a_flush(from), 1);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(to), 1);
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, t->skb && t->skb->len == len);
+	for (k = 0; t->skb && k < len; k++) {
+		u8 byte;
+
+		if (skb_copy_bits(t->skb, k, &byte, 1) || byte != (u8)k)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, k, len);
+	tp4a_free(from);
+	tp4a_free(to);
+}
+
 /* A packet for which there is no skb is lost, and so is one that needs a second
  * skb. Those that come after it are not.
  */
@@ -1219,6 +1254,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(skbs_of_no_use_are_dropped),
 	KUNIT_CASE(many_skbs_wait_for_room),
 	KUNIT_CASE(packets_become_skbs),
+	KUNIT_CASE(a_long_packet_becomes_a_chain),
 	KUNIT_CASE(packets_need_memory),
 	KUNIT_CASE(dma_addresses_follow_the_frames),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
