@@ -230,6 +230,12 @@ static inline int g(void)
         )
         self.assertIn("reached or gone", wrong)
 
+    def test_a_line_that_chance_reaches_may_be_reached(self) -> None:
+        lines = f"{self.name} f: return -ENOMEM;", f"{self.name} f: return 0;"
+        self.assertEqual(self.compare(*lines, "\tBy chance: a race."), [])
+        [wrong] = self.compare(*lines, f"{self.name} f: gone();", "\tBy chance")
+        self.assertIn("reached or gone", wrong)
+
     def test_equal_lines_are_counted(self) -> None:
         line = f"{self.name} f: return -ENOMEM;"
         [wrong] = self.compare(line, line, "\tOnly one of them is there.")
