@@ -202,6 +202,28 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 		EXPECT_EQ(PKTS, bpf_get(self->x.counts, key));
 }
 
+/* In one burst, more than a driver keeps before it sends them. */
+TEST_F(xdp, many_sent_back)
+{
+	unsigned int i, n = 60;
+
+	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
+	for (i = 0; i < n; i++) {
+		if (self->a.s.fd >= 0) {
+			ASSERT_EQ(0, zc_put_seq(&self->a, 100, key_seq(3, i)));
+		} else {
+			ASSERT_EQ(0, send_it(self, 100, key_seq(3, i)));
+		}
+	}
+	if (self->a.s.fd >= 0)
+		ASSERT_EQ(0, zc_kick(&self->a));
+	for (i = 0; i < n; i++)
+		ASSERT_TRUE(packet_ok(self->buf, recv_a(self, WAIT_MS), 100,
+				      key_seq(3, i)));
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+}
+
 /* Every other packet, in one long run. */
 TEST_F(xdp, drop_half)
 {
