@@ -257,10 +257,14 @@ TEST_F(xdp, redirect_to_nowhere)
 
 	ASSERT_EQ(0, xdp_set_action(&self->x, 4, XDP_REDIRECT));
 	for (i = 0; i < 600; i++) {
-		/* first a device that takes none, then no entry at all */
+		/* first a device that takes none, then one that is down, then
+		 * no entry at all
+		 */
 		if (i == 0)
 			ASSERT_EQ(0, set_up(if_d, false));
-		if (i == 300)
+		if (i == 200)
+			ASSERT_EQ(0, set_up(if_c, false));
+		if (i == 400)
 			ASSERT_EQ(0, bpf_call(BPF_MAP_DELETE_ELEM, &attr));
 		ASSERT_EQ(0, send_it(self, 100, key_seq(4, i)));
 		if (i % 16)
@@ -286,8 +290,8 @@ static void drain_plain(struct _test_data_xdp *self)
 
 static const char *const memory[] = { "failslab", "fail_page_alloc" };
 
-/* Every third allocation fails where nobody can wait for memory. */
-static void fail_some(void)
+/* So many of a hundred allocations fail where nobody can wait for memory. */
+static void fail_some(unsigned int of_hundred)
 {
 	unsigned int i;
 
@@ -300,7 +304,7 @@ static void fail_some(void)
 		set_fault(memory[i], "task-filter", "N");
 		set_fault(memory[i], "verbose", "0");
 		set_number(memory[i], "times", MANY);
-		set_number(memory[i], "probability", 33);
+		set_number(memory[i], "probability", of_hundred);
 	}
 }
 
@@ -316,7 +320,7 @@ static void drain(struct _test_data_xdp *self)
 TEST_F_TIMEOUT(xdp, no_memory, 120)
 {
 	const char *missing = faults_missing();
-	unsigned int key, i, n;
+	unsigned int key, i, n, rounds = pv4_fast() ? 200 : 1000;
 	int len, faults = 0;
 
 	if (missing)
@@ -324,8 +328,10 @@ TEST_F_TIMEOUT(xdp, no_memory, 120)
 	for (key = 0; key < NR_KEYS; key++)
 		ASSERT_EQ(0, xdp_set_action(&self->x, key,
 					    actions[key].action));
-	fail_some();
-	for (i = 0; i < (pv4_fast() ? 200 : 1000); i++) {
+	for (i = 0; i < 2 * rounds; i++) {
+		/* in the end there is none at all, and what is in stock ends */
+		if (i % rounds == 0)
+			fail_some(i ? 100 : 33);
 		for (key = 0; key < NR_KEYS; key++)
 			send_it(self, pkt_size(variant->frags, i),
 				key_seq(key, i));
