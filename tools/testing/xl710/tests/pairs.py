@@ -12,7 +12,9 @@ import math
 import mmap
 import os
 import re
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -575,6 +577,40 @@ def frames_outlive_a_tx_queue_that_does_not_stop() -> None:
     sends_by(1)
 
 
+class Alarm(Exception):
+    """A signal came."""
+
+
+def a_blocking_send_can_be_given_up() -> None:
+    """By a signal, or by SO_SNDTIMEO; what was posted comes back later."""
+    channels(2)
+    z = bound(2)
+    knob(TX_DELAY, 1_000_000_000)
+
+    def alarm(*_: object) -> None:
+        raise Alarm
+
+    old = signal.signal(signal.SIGALRM, alarm)
+    try:
+        assert z.put(0, b"\xff" * 12 + b"\x88\xb5" + bytes(50))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with suppress(Alarm):
+            z.sock.send(b"")
+            raise AssertionError("it has waited for the packet")
+        z.sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, 100_000)
+        )
+        with suppress(TimeoutError):
+            z.sock.send(b"")
+            raise AssertionError("it has waited for the packet")
+    finally:
+        signal.signal(signal.SIGALRM, old)
+        knob(TX_DELAY, 1000)
+    assert z.tx and wait(SOON, z.tx.take)
+    z.close()
+    works()
+
+
 def frames_outlive_a_device_that_does_not_stop() -> None:
     """The same where the device goes down, or its rings are resized."""
     channels(2)
@@ -898,6 +934,7 @@ TESTS = [
     no_pair_of_macvlan_is_bound,
     frames_outlive_an_rx_queue_that_does_not_stop,
     frames_outlive_a_tx_queue_that_does_not_stop,
+    a_blocking_send_can_be_given_up,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,
