@@ -23,11 +23,13 @@ port_tests()
 		not_ok "tp4: zc_port"
 }
 
-# Set-up for which there is no memory
+# Set-up for which there is no memory, of which the log tells
 fault_tests()
 {
-	nsx "$SELFTESTS/fault" -v zerocopy_before_bind -t each_one_fails ||
+	check "tp4: nothing bad in the log yet" log_clean
+	nsx "$SELFTESTS/fault" -r fault.zerocopy_before_bind.each_one_fails ||
 		not_ok "tp4: fault"
+	DMESG_START=$(dmesg | wc -l)
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
