@@ -293,6 +293,8 @@ TEST_F_TIMEOUT(refused, blocking_send_goes_on, 120)
 	struct pv4 *tx = &self->tx;
 	unsigned int i, n = 36;
 
+	if (variant->len != LONG_LEN)
+		SKIP(return, "netem holds no copied packet's descriptor");
 	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 50ms"));
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, post_one(tx, i));
