@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4: set-up that fails. Each call on the way to a socket that works,
- * in copy and in zero-copy mode, and then to its device, is made with its first allocation or copy from
- * or to the program failing, then its second, and so on until it succeeds with
- * none left to fail; then with all allocations failing from a point on, so that
- * none can hide behind a fallback. What a call returns is documented; after a
- * failure it succeeds, and the socket works. What is left behind is for the
- * kernel's own checkers to find.
+ * in copy and in zero-copy mode, and to its device after that, is made with its
+ * first allocation or copy from or to the program failing, then its second, and
+ * so on until it succeeds with none left to fail; then with all allocations
+ * failing from a point on, so that none can hide behind a fallback. What a call
+ * returns is documented; after a failure it succeeds, and the socket works. What
+ * is left behind is for the kernel's own checkers to find.
  */
 #include "fault.h"
 #include "xdp.h"

@@ -206,14 +206,15 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 TEST_F(xdp, many_sent_back)
 {
 	unsigned int i, n = 60;
+	int err;
 
 	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
 	for (i = 0; i < n; i++) {
-		if (self->a.s.fd >= 0) {
-			ASSERT_EQ(0, zc_put_seq(&self->a, 100, key_seq(3, i)));
-		} else {
-			ASSERT_EQ(0, send_it(self, 100, key_seq(3, i)));
-		}
+		if (self->a.s.fd >= 0)
+			err = zc_put_seq(&self->a, 100, key_seq(3, i));
+		else
+			err = send_it(self, 100, key_seq(3, i));
+		ASSERT_EQ(0, err);
 	}
 	if (self->a.s.fd >= 0)
 		ASSERT_EQ(0, zc_kick(&self->a));
