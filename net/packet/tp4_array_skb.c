@@ -178,19 +178,15 @@ static int tp4a_consume_skbs(struct tp4_packet_array *a, u32 end)
 	int packets = 0;
 
 	for (; a->start != end; a->start++) {
-		const struct tp4_frame *frame = &a->items[a->start & a->mask];
 		struct sk_buff *skb = source->head;
 
-		if (frame->flags & TP4_PKT_CONT)
+		if (a->items[a->start & a->mask].flags & TP4_PKT_CONT)
 			continue;
 		source->head = skb->next;
 		if (!source->head)
 			source->tail = &source->head;
 		skb_mark_not_on_list(skb);
-		if (frame->error)
-			kfree_skb(skb);
-		else
-			consume_skb(skb);
+		consume_skb(skb);
 		packets++;
 	}
 	source->curr = &source->head;

@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/tpacket4.h>
 
@@ -862,6 +863,105 @@ static void skbs_become_packets(struct kunit *test)
 	tp4a_free(from);
 }
 
+/* The next allocation fails.
+ * Return: whether it can be made to.
+ */
+static bool no_memory(void)
+{
+#ifdef CONFIG_FAILSLAB
+	current->fail_nth = 1;
+	return true;
+#else
+	return false;
+#endif
+}
+
+static void enough_memory(void)
+{
+#ifdef CONFIG_FAILSLAB
+	current->fail_nth = 0;
+#endif
+}
+
+/* An skb that its source has to change, for which it must be copied */
+static struct sk_buff *skb_to_copy(struct kunit *test, u32 kind)
+{
+	struct sk_buff *skb;
+
+	switch (kind) {
+	case 0:
+		/* More frames than a packet may have */
+		return skb_of(test, 20, TP4_MAX_FRAMES, 50);
+	case 1:
+		/* A tag that there is no room for */
+		skb = skb_of(test, 60, 1, 100);
+		skb_push(skb, 32);
+		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 7);
+		return skb;
+	default:
+		/* A checksum in data that is not the skb's alone */
+		skb = skb_of(test, 60, 1, 100);
+		skb->ip_summed = CHECKSUM_PARTIAL;
+		skb->csum_start = skb_headroom(skb) + 34;
+		skb->csum_offset = 6;
+		return skb;
+	}
+}
+
+static void skbs_need_memory(struct kunit *test)
+{
+	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
+	struct tp4_frame_set p;
+	u32 kind, lap;
+
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	for (kind = 0; kind < 3; kind++) {
+		for (lap = 0; lap < 2; lap++) {
+			struct sk_buff *skb = skb_to_copy(test, kind);
+			struct sk_buff *other = skb_clone(skb, GFP_KERNEL);
+			int drops;
+
+			KUNIT_ASSERT_NOT_NULL(test, other);
+			if (lap && !no_memory()) {
+				kfree_skb(skb);
+				kfree_skb(other);
+				tp4a_free(from);
+				kunit_skip(test, "needs CONFIG_FAILSLAB");
+			}
+			drops = tp4a_add_skb(from, skb);
+			enough_memory();
+			kfree_skb(other);
+			KUNIT_EXPECT_EQ(test, drops, lap);
+			tp4a_populate(from);
+			KUNIT_EXPECT_EQ(test, tp4a_next_packet(from, &p), !lap);
+			tp4a_flush(from);
+		}
+	}
+	tp4a_free(from);
+}
+
+/* Whose data the CPU must not read, and what nobody knows how to segment */
+static void skbs_of_no_use_are_dropped(struct kunit *test)
+{
+	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
+	struct tp4_frame_set p;
+	struct sk_buff *skb;
+
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	skb = skb_of(test, 60, 1, 100);
+	skb->unreadable = 1;
+	KUNIT_EXPECT_EQ(test, tp4a_add_skb(from, skb), 1);
+	skb = skb_of(test, 60, 3, 1000);
+	skb_reset_mac_header(skb);
+	skb->protocol = htons(ETH_P_LOOPBACK);
+	skb_shinfo(skb)->gso_size = 1000;
+	skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4;
+	KUNIT_EXPECT_EQ(test, tp4a_add_skb(from, skb), 1);
+	tp4a_populate(from);
+	KUNIT_EXPECT_FALSE(test, tp4a_next_packet(from, &p));
+	tp4a_free(from);
+}
+
 static void many_skbs_wait_for_room(struct kunit *test)
 {
 	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
@@ -938,6 +1038,88 @@ static void packets_become_skbs(struct kunit *test)
 			;
 	}
 	local_bh_enable();
+	tp4a_free(to);
+}
+
+/* More bytes than the pages of two skbs hold */
+static void a_long_packet_becomes_a_chain(struct kunit *test)
+{
+	struct sk_buff *skb = skb_of(test, 0, TP4_MAX_FRAMES, 3500);
+	struct tp4_packet_array *from, *to;
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 k, len = skb->len;
+
+	from = tp4a_skb_source_new(ELEMS);
+	to = tp4a_skb_sink_new(4 * ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	KUNIT_ASSERT_GT(test, len, 2 * (1 + MAX_SKB_FRAGS) * to->room);
+	KUNIT_EXPECT_EQ(test, tp4a_add_skb(from, skb), 0);
+	local_bh_disable();
+	tp4a_populate(from);
+	tp4a_populate(to);
+	KUNIT_EXPECT_TRUE(test, tp4a_next_packet(from, &p));
+	KUNIT_EXPECT_TRUE(test, tp4a_copy_packet(to, &p));
+	KUNIT_EXPECT_EQ(test, tp4a_flush(from), 1);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(to), 1);
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, t->skb && t->skb->len == len);
+	for (k = 0; t->skb && k < len; k++) {
+		u8 byte;
+
+		if (skb_copy_bits(t->skb, k, &byte, 1) || byte != (u8)k)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, k, len);
+	tp4a_free(from);
+	tp4a_free(to);
+}
+
+/* A packet for which there is no skb is lost, and so is one that needs a second
+ * skb. Those that come after it are not.
+ */
+static void packets_need_memory(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_packet_array *to;
+	u32 i, lost = 0, wrong = 0;
+	struct tp4_frame_set p;
+	struct rnd_state rnd;
+
+	if (!no_memory())
+		kunit_skip(test, "needs CONFIG_FAILSLAB");
+	enough_memory();
+	arrays_new(test, false);
+	to = tp4a_skb_sink_new(ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	prandom_seed_state(&rnd, 6);
+	local_bh_disable();
+	for (i = 0; i < 1000; i++) {
+		u32 what = prandom_u32_state(&rnd);
+		u32 nr = what & 1 ? TP4_MAX_FRAMES : 1, skbs = t->skbs;
+
+		post_packet(t, 0, nr, FRAME_BYTES - 64, i);
+		tp4a_populate(to);
+		tp4a_populate(t->txa);
+		tp4a_next_packet(t->txa, &p);
+		wrong += !tp4a_copy_packet(to, &p);
+		if (what & 2)
+			no_memory();
+		tp4a_flush(to);
+		enough_memory();
+		lost += t->skbs == skbs;
+		if (t->skbs != skbs)
+			wrong += t->skb->len != nr * (FRAME_BYTES - 64);
+		wrong += to->start != to->curr;
+		tp4a_flush(t->txa);
+		while (reap(&t->tx))
+			;
+	}
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_GT(test, lost, 0);
+	KUNIT_EXPECT_EQ(test, t->skbs + lost, 1000);
 	tp4a_free(to);
 }
 
@@ -1315,8 +1497,12 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(freed_arrays_give_all_back),
 	KUNIT_CASE(takes_over_what_copy_mode_had),
 	KUNIT_CASE(skbs_become_packets),
+	KUNIT_CASE(skbs_need_memory),
+	KUNIT_CASE(skbs_of_no_use_are_dropped),
 	KUNIT_CASE(many_skbs_wait_for_room),
 	KUNIT_CASE(packets_become_skbs),
+	KUNIT_CASE(a_long_packet_becomes_a_chain),
+	KUNIT_CASE(packets_need_memory),
 	KUNIT_CASE(dma_addresses_follow_the_frames),
 	KUNIT_CASE(dma_addresses_are_looked_up),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),

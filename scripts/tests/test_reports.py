@@ -159,12 +159,11 @@ class GcovTest(unittest.TestCase):
     def test_boots_are_added_up_and_of_veth_what_the_series_added(self) -> None:
         tp4, veth = "net/packet/tp4_thing.c", "drivers/net/veth.c"
         self.boot("one", "tp4_thing(0);")
-        counts, functions = coverage.read_counts(self.objects)
+        counts = coverage.read_counts(self.objects)
         self.assertEqual(counts[tp4, 3], 1)
         self.assertEqual(counts[tp4, 4], 0)
-        self.assertEqual(functions[tp4, 4], "tp4_thing")
         self.boot("two", "tp4_thing(1); veth_tp4(1);")
-        counts, _ = coverage.read_counts(self.objects)
+        counts = coverage.read_counts(self.objects)
         self.assertEqual(counts[tp4, 3], 2)
         self.assertEqual(counts[tp4, 4], 1)
         self.assertEqual({at for at in counts if at[0] == veth}, {(veth, 5), (veth, 7)})
@@ -184,8 +183,23 @@ class CoverageTest(unittest.TestCase):
         self.name = "net/packet/tp4_thing.c"
         file = top / self.name
         file.parent.mkdir(parents=True)
-        file.write_text("\tif (x)\n\t\treturn  -ENOMEM;\n\treturn 0;\n")
-        self.counts = {(self.name, 1): 5, (self.name, 2): 0, (self.name, 3): 5}
+        file.write_text("""\
+struct thing *
+f(int x)
+{
+	if (x)
+		return  -ENOMEM;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(f);
+
+static inline int g(void)
+{
+	return h(1,
+		 2);
+}
+""")
+        self.counts = {(self.name, 4): 5, (self.name, 5): 0, (self.name, 6): 5}
 
     def patch(self, name: str, value: Path) -> None:
         patcher = mock.patch.object(coverage, name, value)
@@ -195,7 +209,7 @@ class CoverageTest(unittest.TestCase):
     def compare(self, *listed: str) -> list[str]:
         self.list.write_text("# A comment\n\n" + "".join(f"{x}\n" for x in listed))
         with contextlib.redirect_stdout(io.StringIO()):
-            return coverage.compare(self.counts, dict.fromkeys(self.counts, "f"))
+            return coverage.compare(self.counts)
 
     def test_a_line_that_is_not_reached_must_be_listed(self) -> None:
         [wrong] = self.compare()
@@ -216,10 +230,21 @@ class CoverageTest(unittest.TestCase):
         )
         self.assertIn("reached or gone", wrong)
 
+    def test_a_line_that_chance_reaches_may_be_reached(self) -> None:
+        lines = f"{self.name} f: return -ENOMEM;", f"{self.name} f: return 0;"
+        self.assertEqual(self.compare(*lines, "\tBy chance: a race."), [])
+        [wrong] = self.compare(*lines, f"{self.name} f: gone();", "\tBy chance")
+        self.assertIn("reached or gone", wrong)
+
     def test_equal_lines_are_counted(self) -> None:
         line = f"{self.name} f: return -ENOMEM;"
         [wrong] = self.compare(line, line, "\tOnly one of them is there.")
         self.assertIn("reached or gone", wrong)
+
+    def test_a_line_is_of_the_function_that_it_stands_in(self) -> None:
+        self.counts[self.name, 13] = 0
+        lines = f"{self.name} f: return -ENOMEM;", f"{self.name} g: 2);"
+        self.assertEqual(self.compare(*lines, "\tWhy"), [])
 
     def test_less_than_95_percent_is_wrong(self) -> None:
         with contextlib.redirect_stdout(io.StringIO()):

@@ -12,7 +12,9 @@ import math
 import mmap
 import os
 import re
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -500,8 +502,8 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-def probe_again() -> None:
-    for action in ("unbind", "bind"):
+def probe(*actions: str) -> None:
+    for action in actions:
         write(f"/sys/bus/pci/drivers/i40e/{action}", PCI1)
         time.sleep(2)  # the longest that a reset takes here
     net = f"/sys/bus/pci/devices/{PCI1}/net"
@@ -573,6 +575,40 @@ def frames_outlive_a_tx_queue_that_does_not_stop() -> None:
     sniffer.close()
     works()
     sends_by(1)
+
+
+class Alarm(Exception):
+    """A signal came."""
+
+
+def a_blocking_send_can_be_given_up() -> None:
+    """By a signal, or by SO_SNDTIMEO; what was posted comes back later."""
+    channels(2)
+    z = bound(2)
+    knob(TX_DELAY, 1_000_000_000)
+
+    def alarm(*_: object) -> None:
+        raise Alarm
+
+    old = signal.signal(signal.SIGALRM, alarm)
+    try:
+        assert z.put(0, b"\xff" * 12 + b"\x88\xb5" + bytes(50))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with suppress(Alarm):
+            z.sock.send(b"")
+            raise AssertionError("it has waited for the packet")
+        z.sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, 100_000)
+        )
+        with suppress(TimeoutError):
+            z.sock.send(b"")
+            raise AssertionError("it has waited for the packet")
+    finally:
+        signal.signal(signal.SIGALRM, old)
+        knob(TX_DELAY, 1000)
+    assert z.tx and wait(SOON, z.tx.take)
+    z.close()
+    works()
 
 
 def frames_outlive_a_device_that_does_not_stop() -> None:
@@ -651,6 +687,23 @@ def a_reset_that_fails_is_reported() -> None:
     steer(False)
 
 
+def frames_outlive_a_driver_that_goes() -> None:
+    """It resets the card itself where a queue does not stop."""
+    channels(2)
+    steer(True)
+    with Flood():
+        z = bound(2)
+        assert wait(SOON, lambda: list(z.receive()))
+        knob(STUCK_RX, 1)
+        write("/sys/bus/pci/drivers/i40e/unbind", PCI1)
+        stays_untouched(z, 1)
+        assert z.error() == errno.ENETDOWN
+        z.close()
+    probe("bind")
+    unstick()
+    works()
+
+
 def frames_outlive_a_card_that_cannot_be_reset() -> None:
     """It is taken off the bus. This comes last: only probing it helps."""
     channels(2)
@@ -663,7 +716,7 @@ def frames_outlive_a_card_that_cannot_be_reset() -> None:
         z.zerocopy(0)
         stays_untouched(z, 1)
         z.close()
-    probe_again()
+    probe("unbind", "bind")
     knob(RESET_DELAY, 10_000_000)
     works()
 
@@ -881,10 +934,12 @@ TESTS = [
     no_pair_of_macvlan_is_bound,
     frames_outlive_an_rx_queue_that_does_not_stop,
     frames_outlive_a_tx_queue_that_does_not_stop,
+    a_blocking_send_can_be_given_up,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,
     a_reset_that_fails_is_reported,
+    frames_outlive_a_driver_that_goes,
     frames_outlive_a_card_that_cannot_be_reset,
 ]
 

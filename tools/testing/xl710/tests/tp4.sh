@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# AF_PACKET V4 in zero-copy mode: the selftest zc_port on both ports, and
-# a stack that answers through zc_bridge.
+# AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
+# fault on both ports, and a stack that answers through zc_bridge.
 #
 #	SELFTESTS=DIR  if not what scripts/progs selftests built
-#	TP4_PARTS=PART one of the two only: ports or bridge
+#	TP4_PARTS=PART one of the three only: ports, faults or bridge
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net/tpacket4}
-PARTS=${TP4_PARTS:-ports bridge}
+PARTS=${TP4_PARTS:-ports $([ "$SHORT" ] || echo faults) bridge}
 NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)
 
@@ -21,6 +21,15 @@ port_tests()
 	nsx ip link set dev v4b up
 	nsx "$SELFTESTS/zc_port" ${TP4_TESTS:-} ||
 		not_ok "tp4: zc_port"
+}
+
+# Set-up for which there is no memory, of which the log tells
+fault_tests()
+{
+	check "tp4: nothing bad in the log yet" log_clean
+	nsx "$SELFTESTS/fault" -r fault.zerocopy_before_bind.each_one_fails ||
+		not_ok "tp4: fault"
+	DMESG_START=$(dmesg | wc -l)
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
@@ -124,7 +133,7 @@ cleanup()
 	teardown
 } 2>/dev/null
 
-for prog in zc_port zc_bridge echo.py; do
+for prog in zc_port fault zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: scripts/progs selftests"
 		exit 0
@@ -145,9 +154,10 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS == *ports* ]]; then
+if [[ $PARTS == *ports* || $PARTS == *faults* ]]; then
 	to_one_netns
-	port_tests
+	[[ $PARTS != *ports* ]] || port_tests
+	[[ $PARTS != *faults* ]] || fault_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then

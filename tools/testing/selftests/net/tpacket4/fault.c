@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4: set-up that fails. Each call on the way to a socket that works,
- * in copy and in zero-copy mode, is made with its first allocation or copy from
- * or to the program failing, then its second, and so on until it succeeds with
- * none left to fail; then with all allocations failing from a point on, so that
- * none can hide behind a fallback. What a call returns is documented; after a
- * failure it succeeds, and the socket works. What is left behind is for the
- * kernel's own checkers to find.
+ * in copy and in zero-copy mode, and to its device after that, is made with its
+ * first allocation or copy from or to the program failing, then its second, and
+ * so on until it succeeds with none left to fail; then with all allocations
+ * failing from a point on, so that none can hide behind a fallback. What a call
+ * returns is documented; after a failure it succeeds, and the socket works. What
+ * is left behind is for the kernel's own checkers to find.
  */
-#include "zc.h"
-
-#include <glob.h>
-#include <sys/mount.h>
+#include "fault.h"
+#include "xdp.h"
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
 #define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
-#define DEBUGFS		"/sys/kernel/debug"
 #define NR		4096		/* slots: more than kmalloc() likes */
 #define AREA_FRAMES	1024
 
@@ -24,6 +21,9 @@ struct ctx {
 	int fd;
 	void *map;
 	size_t map_len;
+	int inet;			/* for ioctl() */
+	int prog;			/* XDP's */
+	int link;			/* which attaches it to if_a, or -1 */
 };
 
 /* ---- the calls ---- */
@@ -100,6 +100,64 @@ static int do_statistics(struct ctx *c)
 	return pv4_stats(c->fd, &st);
 }
 
+static int do_flags(struct ctx *c, int flags)
+{
+	struct ifreq ifr = { .ifr_flags = flags };
+
+	memcpy(ifr.ifr_name, if_a, sizeof(if_a));
+	return ioctl(c->inet, SIOCSIFFLAGS, &ifr) ? -errno : 0;
+}
+
+static int do_down(struct ctx *c)
+{
+	return do_flags(c, 0);
+}
+
+static int do_up(struct ctx *c)
+{
+	return do_flags(c, IFF_UP);
+}
+
+static int do_gro(struct ctx *c, bool on)
+{
+	struct ethtool_value v = { .cmd = ETHTOOL_SGRO, .data = on };
+	struct ifreq ifr = { .ifr_data = (void *)&v };
+
+	memcpy(ifr.ifr_name, if_a, sizeof(if_a));
+	return ioctl(c->inet, SIOCETHTOOL, &ifr) ? -errno : 0;
+}
+
+static int do_gro_on(struct ctx *c)
+{
+	return do_gro(c, true);
+}
+
+static int do_gro_off(struct ctx *c)
+{
+	return do_gro(c, false);
+}
+
+static int do_xdp(struct ctx *c)
+{
+	union bpf_attr attr = {
+		.link_create.prog_fd = c->prog,
+		.link_create.target_ifindex = c->ifindex,
+		.link_create.attach_type = BPF_XDP,
+		.link_create.flags = XDP_FLAGS_DRV_MODE,
+	};
+
+	c->link = bpf_call(BPF_LINK_CREATE, &attr);
+	return c->link < 0 ? c->link : 0;
+}
+
+static int do_no_xdp(struct ctx *c)
+{
+	int err = close(c->link) ? -errno : 0;
+
+	c->link = -1;
+	return err;
+}
+
 struct step {
 	int (*fn)(struct ctx *c);
 	const char *name;
@@ -147,9 +205,27 @@ static const struct step without_map[] = {
 	{ NULL },
 };
 
+/* Its device has two queues. */
+static const struct step device[] = {
+	{ do_version, "version", COPIES },
+	{ do_memreg, "memreg", ALLOCATES },
+	{ do_rx_ring, "rx ring", ALLOCATES },
+	{ do_bind, "bind", MAY_FAIL },
+	{ do_zerocopy, "zero-copy, rx only", ALLOCATES },
+	{ do_down, "down", COPIES },
+	{ do_up, "up", ALLOCATES },
+	{ do_gro_on, "GRO", COPIES },
+	{ do_gro_off, "no GRO", COPIES },
+	{ do_xdp, "XDP", ALLOCATES },
+	{ do_no_xdp, "no XDP", MAY_FAIL },
+	{ NULL },
+};
+
 /* ---- faults ---- */
 
 FIXTURE(fault) {
+	struct zc other;		/* has the second queue, or no fd */
+	int inet, prog;
 	char *area;
 	int ifindex;			/* of if_a */
 	int nth;			/* FAIL_NTH, open */
@@ -158,6 +234,7 @@ FIXTURE(fault) {
 
 FIXTURE_VARIANT(fault) {
 	const struct step *steps;
+	bool other;			/* has the second queue */
 };
 
 FIXTURE_VARIANT_ADD(fault, zerocopy_after_bind) { after_bind };
@@ -166,27 +243,9 @@ FIXTURE_VARIANT_ADD(fault, zerocopy_before_bind) { before_bind };
 
 FIXTURE_VARIANT_ADD(fault, without_map) { without_map };
 
-/* Sets a file of all kinds of faults, or of one. */
-static void set_fault(const char *kind, const char *file, const char *value)
-{
-	char pattern[128];
-	glob_t paths;
-	size_t i;
+FIXTURE_VARIANT_ADD(fault, device) { device };
 
-	snprintf(pattern, sizeof(pattern), DEBUGFS "/%s/%s", kind, file);
-	if (glob(pattern, 0, NULL, &paths))
-		return;
-	for (i = 0; i < paths.gl_pathc; i++)
-		write_file(paths.gl_pathv[i], value);
-	globfree(&paths);
-}
-
-static void no_faults(void)
-{
-	set_fault("fail*", "probability", "0");
-	set_fault("fail*", "times", "1");
-	set_fault("fail*", "space", "0");
-}
+FIXTURE_VARIANT_ADD(fault, device_of_two) { device, .other = true };
 
 /* Allocations that may sleep fail too, and so does every size of them. */
 static void allow_faults(void)
@@ -204,18 +263,17 @@ static void allow_faults(void)
 
 FIXTURE_SETUP(fault)
 {
+	const char *missing = faults_missing();
+
+	self->other.s.fd = -1;
 	self->nth = open(FAIL_NTH, O_RDWR);
 	if (self->nth < 0)
 		SKIP(return, "no " FAIL_NTH ": needs CONFIG_FAULT_INJECTION");
 	/* while allocations fail, no file can be opened */
 	self->make_it_fail = open(MAKE_IT_FAIL, O_WRONLY);
 	ASSERT_LE(0, self->make_it_fail);
-	if (access(DEBUGFS "/failslab", F_OK))
-		mount("none", DEBUGFS, "debugfs", 0, NULL);
-	if (access(DEBUGFS "/failslab", F_OK))
-		SKIP(return, "no failslab: needs CONFIG_FAILSLAB");
-	if (access(DEBUGFS "/fail_page_alloc", F_OK))
-		SKIP(return, "needs CONFIG_FAIL_PAGE_ALLOC");
+	if (missing)
+		SKIP(return, "%s", missing);
 	if (access(DEBUGFS "/fail_usercopy", F_OK))
 		SKIP(return, "needs CONFIG_FAULT_INJECTION_USERCOPY");
 	allow_faults();
@@ -224,11 +282,25 @@ FIXTURE_SETUP(fault)
 	ASSERT_LT(0, self->ifindex);
 	self->area = pv4_new_area(AREA_FRAMES * 2048);
 	ASSERT_TRUE(self->area != MAP_FAILED);
+	self->inet = socket(AF_INET, SOCK_DGRAM, 0);
+	ASSERT_LE(0, self->inet);
+	if (variant->steps == device) {
+		/* its MTU needs that */
+		self->prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+		ASSERT_LE(0, self->prog);
+		ASSERT_EQ(0, two_channels());
+	}
+	if (variant->other) {
+		struct zc_cfg cfg = { .ifname = if_a, .n = 2 };
+
+		ASSERT_EQ(0, zc_open(&self->other, &cfg));
+	}
 }
 
 FIXTURE_TEARDOWN(fault)
 {
 	no_faults();
+	zc_close(&self->other);
 	close(self->make_it_fail);
 	close(self->nth);
 }
@@ -240,6 +312,7 @@ static void prepare(struct __test_metadata *_metadata, struct ctx *c,
 	unsigned int i;
 
 	c->map = MAP_FAILED;
+	c->link = -1;
 	c->map_len = 2 * NR * sizeof(struct tpacket4_desc) + getpagesize();
 	c->fd = socket(AF_PACKET, SOCK_RAW, 0);
 	ASSERT_LE(0, c->fd);
@@ -253,6 +326,8 @@ static void clean(struct ctx *c)
 {
 	if (c->map != MAP_FAILED)
 		munmap(c->map, c->map_len);
+	if (c->link >= 0)
+		close(c->link);
 	close(c->fd);
 }
 
@@ -314,7 +389,10 @@ static bool disarm(int nth)
 
 TEST_F_TIMEOUT(fault, each_one_fails, 600)
 {
-	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
+	struct ctx c = {
+		.area = self->area, .ifindex = self->ifindex,
+		.inet = self->inet, .prog = self->prog,
+	};
 	const struct step *step;
 	unsigned int n, failed;
 	bool happened;
@@ -342,8 +420,6 @@ TEST_F_TIMEOUT(fault, each_one_fails, 600)
 
 /* ---- all from a point on ---- */
 
-#define MANY	1000000
-
 static const struct kind {
 	const char *name;
 	unsigned int by;		/* of what its space counts */
@@ -353,14 +429,6 @@ static const struct kind {
 	/* pages */
 	{ "fail_page_alloc", 1 },
 };
-
-static void set_number(const char *kind, const char *file, unsigned int n)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", n);
-	set_fault(kind, file, text);
-}
 
 static int start_after(int make_it_fail, const char *kind, unsigned int space)
 {
@@ -373,21 +441,13 @@ static int start_after(int make_it_fail, const char *kind, unsigned int space)
 /* How many faults there were; there are no more. Or -errno. */
 static int stop(int make_it_fail, const char *kind)
 {
-	unsigned int left = MANY;
-	char path[64];
-	FILE *f;
+	int faults;
 
 	if (pwrite(make_it_fail, "0", 1, 0) != 1)
 		return -errno;
-	snprintf(path, sizeof(path), DEBUGFS "/%s/times", kind);
-	f = fopen(path, "r");
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%u", &left) != 1)
-		left = MANY;
-	fclose(f);
+	faults = faults_of(kind);
 	no_faults();
-	return MANY - left;
+	return faults;
 }
 
 /* How much to give out next; in the short form not each amount */
@@ -405,7 +465,10 @@ static unsigned int more_than(unsigned int space, unsigned int by)
 TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
 {
 	unsigned int space, failed[ARRAY_SIZE(kinds)], k;
-	struct ctx c = { .area = self->area, .ifindex = self->ifindex };
+	struct ctx c = {
+		.area = self->area, .ifindex = self->ifindex,
+		.inet = self->inet, .prog = self->prog,
+	};
 	const struct step *step;
 	int err, faults;
 

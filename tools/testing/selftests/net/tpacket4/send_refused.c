@@ -287,6 +287,22 @@ TEST_F_TIMEOUT(refused, full_queue_waits, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
+/* Who blocks goes on when the queue has become shorter, to the last packet. */
+TEST_F_TIMEOUT(refused, blocking_send_goes_on, 120)
+{
+	struct pv4 *tx = &self->tx;
+	unsigned int i, n = 36;
+
+	if (variant->len != LONG_LEN)
+		SKIP(return, "netem holds no copied packet's descriptor");
+	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 50ms"));
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	EXPECT_EQ((int)(n * pkt_len), pv4_kick(tx, 0));
+	EXPECT_EQ(n, pv4_reap(tx));
+	EXPECT_EQ(n, tx->errors[0]);
+}
+
 /* ---- who hears of a drop ---- */
 
 /* The text of @file in tracefs, in @buf; its length or -errno. */

@@ -194,6 +194,31 @@ TEST_F(xdp, cut_frames_off)
 	expect_books(_metadata, self);
 }
 
+/* A packet that fills its frames, and then grows, has no frame to grow into: it
+ * is lost, and its frames are not.
+ */
+TEST_F(xdp, grows_out_of_its_frames)
+{
+	int i, room = 2048 - XDP_PACKET_HEADROOM;
+	__s64 drops;
+
+	if (!variant->frags || !variant->zc_rx)
+		SKIP(return, "only frames that are copied grow so");
+	use_change(_metadata, TAIL, 1, XDP_PASS, true);
+	drops = ethtool_stat(if_b, "rx_queue_0_drops");
+	ASSERT_LE(0, drops);
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(0, send_it(self, 2 * room, i));
+		ASSERT_EQ(0, send_it(self, 2 * room - 1, i));
+		ASSERT_EQ(2 * room, recv_ring(self, WAIT_MS));
+		ASSERT_TRUE(same_from(self->buf, 2 * room - 1, 0, 2 * room - 1,
+				      i));
+	}
+	EXPECT_EQ(-EAGAIN, recv_ring(self, QUIET_MS));
+	EXPECT_EQ(drops + 300, ethtool_stat(if_b, "rx_queue_0_drops"));
+	expect_books(_metadata, self);
+}
+
 /* What a program leaves in front of the data, a zero-copy program finds there
  * (in copy mode it goes with the skb, and is not for packet sockets).
  */

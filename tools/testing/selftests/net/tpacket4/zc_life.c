@@ -81,14 +81,17 @@ TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
 		ASSERT_LE(0, pid[i]);
 		if (!pid[i]) {
 			struct zc_cfg cfg = { .ifname = if_b };
-			uint64_t end = now_ms() + ms;
-			struct zc z;
 			int n = 0, err;
+			uint64_t end;
+			struct zc z;
 
 			if (zc_open(&z, &cfg))
 				_exit(255);
 			z.min_offset = 0;
-			while (now_ms() < end) {
+			end = now_ms() + ms;
+			/* on a slow machine until each has had it twice */
+			while (now_ms() < end ||
+			       (n < 2 && now_ms() < end + WAIT_MS)) {
 				err = zc_set(&z, 1);
 				if (err && err != -EBUSY)
 					_exit(254);

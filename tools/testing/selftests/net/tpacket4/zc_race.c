@@ -165,7 +165,7 @@ FIXTURE_SETUP(race)
 		.names = op_names,
 		.nr_ops = NR_OPS,
 		.rare = OP(OP_REOPEN) | OP(OP_UP_DOWN) | OP(OP_XDP) |
-			OP(OP_CHANNELS) | OP(OP_VERSION),
+			OP(OP_CHANNELS),
 		.least = 5,
 		.area = pv4_new_area(RACE_FRAMES * 2048),
 	};

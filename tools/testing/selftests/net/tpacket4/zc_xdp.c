@@ -3,6 +3,7 @@
  * in zero-copy and in copy mode: where the packet is seen, and where it is not,
  * with which contents, and what was counted.
  */
+#include "fault.h"
 #include "zc_bed.h"
 
 #define PKTS		12	/* of each key */
@@ -201,6 +202,29 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 		EXPECT_EQ(PKTS, bpf_get(self->x.counts, key));
 }
 
+/* In one burst, more than a driver keeps before it sends them. */
+TEST_F(xdp, many_sent_back)
+{
+	unsigned int i, n = 60;
+	int err;
+
+	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
+	for (i = 0; i < n; i++) {
+		if (self->a.s.fd >= 0)
+			err = zc_put_seq(&self->a, 100, key_seq(3, i));
+		else
+			err = send_it(self, 100, key_seq(3, i));
+		ASSERT_EQ(0, err);
+	}
+	if (self->a.s.fd >= 0)
+		ASSERT_EQ(0, zc_kick(&self->a));
+	for (i = 0; i < n; i++)
+		ASSERT_TRUE(packet_ok(self->buf, recv_a(self, WAIT_MS), 100,
+				      key_seq(3, i)));
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+}
+
 /* Every other packet, in one long run. */
 TEST_F(xdp, drop_half)
 {
@@ -234,16 +258,108 @@ TEST_F(xdp, redirect_to_nowhere)
 
 	ASSERT_EQ(0, xdp_set_action(&self->x, 4, XDP_REDIRECT));
 	for (i = 0; i < 600; i++) {
-		/* first a device that takes none, then no entry at all */
+		/* first a device that takes none, then one that is down, then
+		 * no entry at all
+		 */
 		if (i == 0)
 			ASSERT_EQ(0, set_up(if_d, false));
-		if (i == 300)
+		if (i == 200)
+			ASSERT_EQ(0, set_up(if_c, false));
+		if (i == 400)
 			ASSERT_EQ(0, bpf_call(BPF_MAP_DELETE_ELEM, &attr));
 		ASSERT_EQ(0, send_it(self, 100, key_seq(4, i)));
 		if (i % 16)
 			continue;
 		ASSERT_EQ(0, send_it(self, 200, key_seq(0, i)));
 		ASSERT_TRUE(packet_ok(self->buf, recv_ring(self, WAIT_MS), 200,
+				      key_seq(0, i)));
+	}
+	expect_books(_metadata, self);
+}
+
+static void drain_plain(struct _test_data_xdp *self)
+{
+	const int fd[] = { self->plain_a, self->plain_b, self->plain_d };
+	int i;
+
+	for (i = 0; i < 3; i++)
+		while (recv(fd[i], self->buf, BUF_SIZE, MSG_DONTWAIT) > 0)
+			;
+}
+
+/* ---- without memory ---- */
+
+static const char *const memory[] = { "failslab", "fail_page_alloc" };
+
+/* So many of a hundred allocations fail where nobody can wait for memory. */
+static void fail_some(unsigned int of_hundred)
+{
+	unsigned int i;
+
+	no_faults();
+	set_fault("failslab", "cache-filter", "N");
+	set_fault("fail_page_alloc", "min-order", "0");
+	for (i = 0; i < ARRAY_SIZE(memory); i++) {
+		set_fault(memory[i], "ignore-gfp-wait", "Y");
+		set_fault(memory[i], "interval", "1");
+		set_fault(memory[i], "task-filter", "N");
+		set_fault(memory[i], "verbose", "0");
+		set_number(memory[i], "times", MANY);
+		set_number(memory[i], "probability", of_hundred);
+	}
+}
+
+/* What is anywhere but in the receiver's ring is not looked at. */
+static void drain(struct _test_data_xdp *self)
+{
+	while (self->a.s.fd >= 0 && recv_a(self, 0) > 0)
+		;
+	drain_plain(self);
+}
+
+/* Packets are lost where there is no memory for them, and nothing else is. */
+TEST_F_TIMEOUT(xdp, no_memory, 120)
+{
+	const char *missing = faults_missing();
+	unsigned int key, i, n, rounds = pv4_fast() ? 200 : 1000;
+	int len, faults = 0;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	for (key = 0; key < NR_KEYS; key++)
+		ASSERT_EQ(0, xdp_set_action(&self->x, key,
+					    actions[key].action));
+	for (i = 0; i < 2 * rounds; i++) {
+		/* in the end there is none at all, and what is in stock ends */
+		if (i % rounds == 0)
+			fail_some(i ? 100 : 33);
+		for (key = 0; key < NR_KEYS; key++)
+			send_it(self, pkt_size(variant->frags, i),
+				key_seq(key, i));
+		while ((len = recv_ring(self, 0)) > 0) {
+			n = ntohl(packet_seq(self->buf)) & 0xffffff;
+			if (!packet_ok(self->buf, len,
+				       pkt_size(variant->frags, n),
+				       packet_seq(self->buf)))
+				break;
+		}
+		if (len != -EAGAIN)
+			break;
+		drain(self);
+	}
+	for (n = 0; n < ARRAY_SIZE(memory); n++)
+		faults += faults_of(memory[n]);
+	no_faults();
+	ASSERT_EQ(-EAGAIN, len);
+	TH_LOG("%d allocations failed", faults);
+	EXPECT_LT(0, faults);
+
+	while (recv_ring(self, QUIET_MS) > 0)
+		;
+	drain(self);
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(0, send_it(self, 100, key_seq(0, i)));
+		ASSERT_TRUE(packet_ok(self->buf, recv_ring(self, WAIT_MS), 100,
 				      key_seq(0, i)));
 	}
 	expect_books(_metadata, self);
@@ -271,16 +387,6 @@ static pid_t flood(struct _test_data_xdp *self, unsigned int len)
 		while (zc_recv(&self->a, self->buf, BUF_SIZE, 0) > 0)
 			;
 	}
-}
-
-static void drain_plain(struct _test_data_xdp *self)
-{
-	const int fd[] = { self->plain_a, self->plain_b, self->plain_d };
-	int i;
-
-	for (i = 0; i < 3; i++)
-		while (recv(fd[i], self->buf, BUF_SIZE, MSG_DONTWAIT) > 0)
-			;
 }
 
 /* All programs and none, one after another. What is passed arrives, whole and in

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Allocations that fail when a test wants them to, by the kernel's own means.
+ */
+#ifndef TPACKET4_FAULT_H
+#define TPACKET4_FAULT_H
+
+#include "common.h"
+
+#include <glob.h>
+#include <sys/mount.h>
+
+#define DEBUGFS		"/sys/kernel/debug"
+#define MANY		1000000
+
+/* Sets a file of all kinds of faults, or of one. */
+static inline void set_fault(const char *kind, const char *file,
+			     const char *value)
+{
+	char pattern[128];
+	glob_t paths;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), DEBUGFS "/%s/%s", kind, file);
+	if (glob(pattern, 0, NULL, &paths))
+		return;
+	for (i = 0; i < paths.gl_pathc; i++)
+		write_file(paths.gl_pathv[i], value);
+	globfree(&paths);
+}
+
+static inline void set_number(const char *kind, const char *file,
+			      unsigned int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	set_fault(kind, file, text);
+}
+
+static inline void no_faults(void)
+{
+	set_fault("fail*", "probability", "0");
+	set_fault("fail*", "times", "1");
+	set_fault("fail*", "space", "0");
+}
+
+/* Why nothing can be made to fail here, or NULL */
+static inline const char *faults_missing(void)
+{
+	if (access(DEBUGFS "/failslab", F_OK))
+		mount("none", DEBUGFS, "debugfs", 0, NULL);
+	if (access(DEBUGFS "/failslab", F_OK))
+		return "no failslab: needs CONFIG_FAILSLAB";
+	if (access(DEBUGFS "/fail_page_alloc", F_OK))
+		return "needs CONFIG_FAIL_PAGE_ALLOC";
+	return NULL;
+}
+
+/* How many faults there were of a kind that began with @MANY left, or -errno. */
+static inline int faults_of(const char *kind)
+{
+	unsigned int left = MANY;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), DEBUGFS "/%s/times", kind);
+	f = fopen(path, "r");
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%u", &left) != 1)
+		left = MANY;
+	fclose(f);
+	return MANY - left;
+}
+
+#endif
