@@ -14,7 +14,7 @@
 #define HEADROOM	64
 #define L3		ETH_HLEN
 #define L4		(L3 + 20)
-#define SIZE		(1 << 17)
+#define SIZE		(2 * 65536)	/* of the longest packet, and more */
 
 static const char if_c[] = "v4c", if_d[] = "v4d";	/* another pair */
 
