@@ -67,6 +67,28 @@ static u8 tp4_meta_gso_type(unsigned int type)
 	}
 }
 
+/* The tag that stands in front of data without its link layer header, as
+ * vlan_get_tci() of af_packet.c finds it, which can be a module.
+ */
+static u16 tp4_meta_inner_tci(const struct sk_buff *skb,
+			      const struct net_device *dev)
+{
+	const struct vlan_hdr *vh;
+	struct vlan_hdr copy;
+	int header_len;
+
+	if (dev->min_header_len == dev->hard_header_len)
+		header_len = dev->hard_header_len;
+	else if (is_vlan_dev(dev))
+		header_len = dev->min_header_len;
+	else
+		return 0;
+
+	vh = skb_header_pointer(skb, skb_mac_offset(skb) + header_len,
+				sizeof(copy), &copy);
+	return vh ? ntohs(vh->h_vlan_TCI) : 0;
+}
+
 /**
  * tp4_meta_from_skb() - tell what is known of a received packet
  * @to:		where to, in a frame that the program can write to
@@ -105,11 +127,13 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	} else if (unlikely(sk->sk_type == SOCK_DGRAM &&
 			    eth_type_vlan(protocol))) {
 		flags |= TP4_META_RX_VLAN;
-		vlan_tci = vlan_get_tci(skb, skb->dev);
+		vlan_tci = tp4_meta_inner_tci(skb, dev);
 		vlan_tpid = ntohs(protocol);
 	}
-	if (sk->sk_type == SOCK_DGRAM)
-		protocol = vlan_get_protocol_dgram(skb);
+	if (unlikely(sk->sk_type == SOCK_DGRAM && eth_type_vlan(protocol)))
+		protocol = __vlan_get_protocol_offset(skb, protocol,
+						      skb_mac_offset(skb),
+						      NULL);
 
 	if (skb->ip_summed == CHECKSUM_PARTIAL) {
 		flags |= TP4_META_CSUM;

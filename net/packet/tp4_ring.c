@@ -139,8 +139,13 @@ EXPORT_SYMBOL_GPL(tp4_ring_request);
  */
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 {
-	if (po->tp4_spare[tx])
-		po->tp4_spare[tx]->ring = ring;
+	struct packet_ring_buffer *rb = tx ? &po->tx_ring : &po->rx_ring;
+	struct tp4_queue *q = po->tp4_spare[tx];
+
+	if (q)
+		q->ring = ring;
+	/* V3's is what packet_diag shows. */
+	rb->prb_bdqc.feature_req_word = q && q->meta ? TP4_RING_META : 0;
 	swap(po->tp4_queue[tx], po->tp4_spare[tx]);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_swap);
