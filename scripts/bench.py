@@ -23,10 +23,12 @@ SCRIPTS = TOP / "scripts"
 VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
 BENCHMARKS = ("rxdrop", "txpush", "l2fwd")
 CRC = 4
-# More than any version takes, and, for long packets, what the wire carries; and
-# few enough for who has to receive by interrupts and to send at the same time: in
-# a flood, Linux would do nothing but receive. Idle time does not count.
+# Packets a second: more than any version takes, by a line of so many Gbit/s that
+# it carries them; and few enough for who has to receive by interrupts and to send
+# at the same time: in a flood, Linux would do nothing but receive. Idle time does
+# not count.
 FLOOD = 8_000_000
+LINE = 100
 STREAM = 100_000
 STREAM_VERSIONS = ("V3", "V4", "AF_XDP")
 
@@ -180,7 +182,7 @@ def main() -> int:
                 if benchmark not in asked or not versions:
                     continue
                 nic = f"xl710-gen,gen-rate={rate},gen-flows=64"
-                nic += f",gen-size={int(size) + CRC}"
+                nic += f",gen-size={int(size) + CRC},gen-line={LINE}"
                 words = [" ".join(versions), args.queues, size]
                 name = f"bench-i40e-{benchmark}-{size}-{rate}"
                 results += run_vm(name, "i40e", nic, benchmark, words, args)

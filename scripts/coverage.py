@@ -34,9 +34,9 @@ LIST = SCRIPTS / "coverage.list"
 TESTS = "tpacket4* tp4* psock* xl710-tp4"
 LEAST = 95  # percent
 
-CORE = re.compile(r"net/packet/tp4\w*(?<!_test)\.[ch]|include/linux/tpacket4\.h")
+CORE = re.compile(r"net/packet/tp4\w*(?<!_test)\.[ch]|include/linux/tpacket4\w*\.h")
 I40E = re.compile(r"drivers/net/ethernet/intel/i40e/i40e_tp4\w*\.[ch]")
-VETH = re.compile(r"drivers/net/veth\.c")
+VETH = re.compile(r"drivers/net/veth(_tp4)?\.c")
 PARTS = {"core": CORE, "i40e": I40E, "veth": VETH}
 
 Line = tuple[str, int]  # file, number

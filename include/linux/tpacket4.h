@@ -14,26 +14,36 @@
  * In an array for Tx the frames to do are packets to be sent. In one for Rx
  * they are empty, and done are those that hold received packets.
  *
+ * A device that keeps the order of the frames needs numbers only: how many of
+ * those to do it has (Rx), how many of those done it has sent (Tx). For one that
+ * does not, packets that are being sent have a handle, tp4f_get_handle(), and
+ * empty frames the number that tp4f_get_frame_id() tells.
+ *
  * Nothing here takes a lock: an array belongs to one NAPI instance at a time.
  */
 #ifndef _LINUX_TPACKET4_H
 #define _LINUX_TPACKET4_H
 
+#include <linux/bits.h>
 #include <linux/dma-mapping.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
-#include <net/netdev_rx_queue.h>
 #include <net/xdp.h>
 
 struct bpf_prog;
 struct sk_buff;
+struct tp4_array_ops;
 struct tp4_packet_array;
 struct tp4_xdp;
 
 /* Most frames that a packet may have when it is sent */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
+
+/* Which side ndo_tp4_xmit is about: frames to receive into, packets to be sent */
+#define TP4_WAKEUP_RX	BIT(0)
+#define TP4_WAKEUP_TX	BIT(1)
 
 /**
  * enum tp4_netdev_command - what ndo_tp4_zerocopy is to do
@@ -69,111 +79,66 @@ struct tp4_netdev_parms {
 	int			queue_pair;
 };
 
-/**
- * enum tp4_validation - what is checked of a descriptor that is taken
- * @TP4_VALIDATION_NONE: nothing, the source is the kernel
- * @TP4_VALIDATION_IDX:	the frame number (Rx)
- * @TP4_VALIDATION_DESC: all of it (Tx)
- */
-enum tp4_validation {
-	TP4_VALIDATION_NONE,
-	TP4_VALIDATION_IDX,
-	TP4_VALIDATION_DESC,
-};
-
-/* In the flags of a frame, beside TP4_PKT_CONT: see tp4f_packet_completed() */
-#define TP4F_COMPLETED	0x02
+/* In the flags of a frame, beside TP4_PKT_CONT */
+#define TP4F_COMPLETED	0x80
 
 /**
  * struct tp4_frame - a frame in a packet array
- * @idx:	its number in the area, or its kernel address where there is none
- * @len:	bytes of packet data
- * @offset:	bytes from the frame's start to the data
- * @error:	errno to return it with
- * @meta_len:	bytes of XDP metadata before the data, where an skb is going to
- *		be made of it
- * @flags:	TP4_PKT_CONT, TP4F_COMPLETED
  *
- * Four are a cache line. An empty one, in an array for Rx, has the @offset of
- * the array, and neither error nor flags.
+ * Drivers know it by a frame set. Four are a cache line. An empty one, in an
+ * array for Rx, has the offset of the array, and neither error nor flags.
  */
 struct tp4_frame {
-	u64			idx;
-	u32			len;
-	u16			offset;
+	/* private: */
+	u64			idx;	/* number in the area, or kernel address */
+	u32			len;	/* bytes of packet data */
+	u16			offset;	/* from the frame's start to the data */
 	union {
-		u8		error;
-		u8		meta_len;
+		u8		error;	/* errno to return it with */
+		u8		meta_len; /* XDP metadata, if it becomes an skb */
 	};
-	u8			flags;
+	u8			flags;	/* TP4_PKT_CONT, TP4F_COMPLETED */
 };
 
 static_assert(sizeof(struct tp4_frame) == 16);
 
 /**
- * struct tp4_array_ops - a kind of source and sink
- * @populate:	add frames at the array's end
- * @flush:	take the frames from the array's start to @end; returns packets
- * @no_frame:	count a packet for which the array has too few frames
- * @free:	take all frames, in whatever state
- */
-struct tp4_array_ops {
-	void	(*populate)(struct tp4_packet_array *a);
-	int	(*flush)(struct tp4_packet_array *a, u32 end);
-	void	(*no_frame)(struct tp4_packet_array *a);
-	void	(*free)(struct tp4_packet_array *a);
-};
-
-/**
  * struct tp4_packet_array - a batch of frames
- * @start:	first frame not flushed
- * @curr:	first frame not processed
- * @end:	behind the last frame
- * @mask:	size of @items, less one
- * @room:	bytes of data that an empty frame takes
- * @offset:	bytes from the start of an empty frame to its data
- * @frame_shift: log2 of the bytes in a frame of @area; 0 where there is none
- * @validation:	of what the source gives
- * @ops:	the kind
- * @xdp:	the XDP program that packets meet when they are flushed, or NULL
- * @queue_opaque: belongs to the source and the sink
- * @area:	where the frames come from: arrays of one area may exchange frames
- * @addr:	kernel address of @area; NULL where there is none
- * @dev:	the device that @dma is for, or NULL
- * @dma:	DMA addresses of the pages of @area
- * @items:	the frames
+ *
+ * A driver has functions for all that it needs to know of it.
  */
 struct tp4_packet_array {
-	u32			start;
-	u32			curr;
-	u32			end;
-	u32			mask;
-	u32			room;
-	u16			offset;
-	u8			frame_shift;
-	enum tp4_validation	validation;
-	const struct tp4_array_ops *ops;
-	struct tp4_xdp		*xdp;
-	void			*queue_opaque;
-	const void		*area;
-	void			*addr;
-	struct device		*dev;
-	const dma_addr_t	*dma;
+	/* private: */
+	u32			start;	/* first frame not flushed */
+	u32			curr;	/* first frame not processed */
+	u32			end;	/* behind the last frame */
+	u32			mask;	/* size of @items, less one */
+	u32			room;	/* bytes of data that an empty frame takes */
+	u16			offset;	/* from an empty frame's start to them */
+	u8			frame_shift; /* log2 of a frame's bytes, or 0 */
+	u8			validation; /* of what the source gives */
+	const struct tp4_array_ops *ops; /* the kind: net/packet/tp4_array.h */
+	void			*addr;	/* kernel address of @area, or NULL */
+	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */
+	dma_addr_t		dma_base; /* where they follow each other */
+	struct tp4_xdp		*xdp;	/* what packets meet at flush, or NULL */
+	void			*queue_opaque; /* of source and sink */
+	const void		*area;	/* where the frames come from, or NULL */
+	struct device		*dev;	/* that DMA addresses are for, or NULL */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
 /**
  * struct tp4_frame_set - some consecutive frames of an array, often a packet
  * @pkt_arr:	the array
- * @start:	the first frame
- * @curr:	the frame that the tp4f functions speak of
- * @end:	behind the last frame
+ * @curr:	the frame that the tp4f functions speak of; a driver may add to it
  */
 struct tp4_frame_set {
 	struct tp4_packet_array	*pkt_arr;
-	u32			start;
 	u32			curr;
-	u32			end;
+	/* private: */
+	u32			start;	/* the first frame */
+	u32			end;	/* behind the last frame */
 };
 
 /**
@@ -183,9 +148,12 @@ struct tp4_frame_set {
  *		XDP metadata functions expect it to be a part of
  * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
  * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL
+ * @prepare:	called before @prog sees a packet, or its copy, in @buff: lets
+ *		what @buff is a part of tell of the packet; or NULL. Every packet
+ *		that is flushed while there is a program comes by here
  * @xmit:	sends a frame out of the device for XDP_TX; returns 0, or an errno
  *		and leaves the frame to the caller
- * @arg:	its first argument
+ * @arg:	first argument of both
  * @drops:	packets dropped by verdict
  * @errors:	packets dropped for another reason
  * @tx:		packets given to @xmit
@@ -199,6 +167,8 @@ struct tp4_xdp {
 	struct xdp_buff		*buff;
 	struct xdp_rxq_info	*rxq;
 	struct tp4_packet_array	*to_kernel;
+	void			(*prepare)(void *arg,
+					   const struct tp4_frame_set *p);
 	int			(*xmit)(void *arg, struct xdp_frame *frame);
 	void			*arg;
 	u32			drops;
@@ -322,6 +292,52 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 }
 
 /**
+ * struct tp4_dma - where the device sees the frames of an array
+ *
+ * For a loop over frames: a copy of what tp4f_get_dma() would look up each time.
+ */
+struct tp4_dma {
+	/* private: */
+	const dma_addr_t	*pages;	/* one by one, or NULL */
+	dma_addr_t		base;	/* where they follow each other */
+	u8			frame_shift;
+};
+
+/**
+ * tp4a_get_dma() - prepare for tp4f_get_dma_of()
+ * @a:	an array that was made with a device
+ *
+ * Return: what is the same for all of its frames.
+ */
+static inline struct tp4_dma tp4a_get_dma(const struct tp4_packet_array *a)
+{
+	return (struct tp4_dma) {
+		.pages = a->dma,
+		.base = a->dma_base,
+		.frame_shift = a->frame_shift,
+	};
+}
+
+/**
+ * tp4f_get_dma_of() - data of a frame, for the device
+ * @p:		the frame set
+ * @dma:	what tp4a_get_dma() has returned for its array
+ *
+ * Return: as tp4f_get_dma().
+ */
+static inline dma_addr_t tp4f_get_dma_of(const struct tp4_frame_set *p,
+					 const struct tp4_dma *dma)
+{
+	const struct tp4_frame *frame = tp4f_frame(p);
+	u64 pos = (frame->idx << dma->frame_shift) + frame->offset;
+
+	/* The other way round, the sum would be made for both. */
+	if (unlikely(!dma->pages))
+		return dma->base + pos;
+	return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
+}
+
+/**
  * tp4f_get_dma() - data of a frame, for the device
  * @p:	the frame set, of an array that was made with a device
  *
@@ -329,11 +345,9 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
  */
 static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 {
-	const struct tp4_packet_array *a = p->pkt_arr;
-	const struct tp4_frame *frame = tp4f_frame(p);
-	u64 pos = (frame->idx << a->frame_shift) + frame->offset;
+	const struct tp4_dma dma = tp4a_get_dma(p->pkt_arr);
 
-	return a->dma[pos >> PAGE_SHIFT] + offset_in_page(pos);
+	return tp4f_get_dma_of(p, &dma);
 }
 
 /**
@@ -343,8 +357,12 @@ static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
  */
 static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 {
-	dma_sync_single_for_cpu(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				DMA_BIDIRECTIONAL);
+	struct device *dev = p->pkt_arr->dev;
+
+	/* Most have no need to, and then none of the address either. */
+	if (dma_dev_need_sync(dev))
+		dma_sync_single_for_cpu(dev, tp4f_get_dma(p), len,
+					DMA_BIDIRECTIONAL);
 }
 
 /**
@@ -355,8 +373,11 @@ static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 static inline void tp4f_dma_sync_for_device(const struct tp4_frame_set *p,
 					    u32 len)
 {
-	dma_sync_single_for_device(p->pkt_arr->dev, tp4f_get_dma(p), len,
-				   DMA_BIDIRECTIONAL);
+	struct device *dev = p->pkt_arr->dev;
+
+	if (dma_dev_need_sync(dev))
+		dma_sync_single_for_device(dev, tp4f_get_dma(p), len,
+					   DMA_BIDIRECTIONAL);
 }
 
 /**
@@ -414,10 +435,26 @@ static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
 }
 
 /**
+ * tp4f_get_handle() - name of a packet in an array
+ * @p:	the packet
+ *
+ * To know it by until it is flushed: for tp4a_packet_completed(), or to keep
+ * something beside the array. As long as tp4_xdp::prepare sees a packet, it has
+ * the handle that it was given.
+ *
+ * Return: a number below the array's size, which is what it was made for, or
+ * TP4_MAX_FRAMES if that is more, rounded up to a power of two.
+ */
+static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
+{
+	return p->start & p->pkt_arr->mask;
+}
+
+/**
  * tp4f_packet_completed() - tell that the device is done with a packet
  * @p:	the frame set
  *
- * For tp4a_flush_completed().
+ * For tp4a_flush_completed(). The packet need not be the oldest.
  */
 static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 {
@@ -425,6 +462,24 @@ static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 
 	for (i = p->start; i != p->end; i++)
 		p->pkt_arr->items[i & p->pkt_arr->mask].flags |= TP4F_COMPLETED;
+}
+
+/**
+ * tp4a_packet_completed() - tell that the device is done with a packet
+ * @a:		the array, for Tx
+ * @handle:	what tp4f_get_handle() has returned for the packet
+ *
+ * As tp4f_packet_completed(), by what a device gives back.
+ */
+static inline void tp4a_packet_completed(struct tp4_packet_array *a,
+					 u32 handle)
+{
+	struct tp4_frame *frame;
+
+	do {
+		frame = &a->items[handle++ & a->mask];
+		frame->flags |= TP4F_COMPLETED;
+	} while (frame->flags & TP4_PKT_CONT);
 }
 
 /**
@@ -467,21 +522,6 @@ static inline int tp4f_check_len(const struct tp4_frame_set *p,
 }
 
 /**
- * tp4a_populate() - let the source fill the array
- * @a:	the array
- *
- * What the program posted and is malformed goes straight back to it.
- *
- * Context: Softirq, as NAPI.
- */
-static inline void tp4a_populate(struct tp4_packet_array *a)
-{
-	a->ops->populate(a);
-}
-
-int tp4a_run_xdp(struct tp4_packet_array *a);
-
-/**
  * tp4a_set_xdp() - let packets meet an XDP program when they are flushed
  * @a:		an Rx array of a V4 ring
  * @xdp:	the program, and where its verdicts lead; lives as long as @a
@@ -491,25 +531,6 @@ int tp4a_run_xdp(struct tp4_packet_array *a);
 static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 {
 	a->xdp = xdp;
-}
-
-/**
- * tp4a_flush() - give the sink what has been processed
- * @a:	the array
- *
- * If packets have an XDP program to meet, frames of those that do not go to the
- * sink are used again. Whoever waits for packets or frames is woken.
- *
- * Context: Softirq, as NAPI.
- * Return: packets given.
- */
-static inline int tp4a_flush(struct tp4_packet_array *a)
-{
-	if (a->start == a->curr)
-		return 0;
-	if (a->xdp && a->xdp->prog)
-		return tp4a_run_xdp(a);
-	return a->ops->flush(a, a->curr);
 }
 
 /**
@@ -533,6 +554,42 @@ static inline bool tp4a_next_frame(struct tp4_packet_array *a,
 }
 
 /**
+ * tp4a_next_by_id() - get one frame, and count it as processed
+ * @a:	the array, for Rx
+ * @id:	the frame's number: tp4f_get_frame_id() told it when the frame was
+ *	handed to the device, and the device has given it back since
+ * @p:	set to the frame
+ *
+ * For a device that fills frames in another order than it got them. What it has
+ * are the array's next frames, as for any device, but which of them is which
+ * the device alone knows: the array knows how many they are. So frames that the
+ * device has leave the array by this function only. It has given back all of
+ * them before the array is freed, or before tp4a_to_do() finds the first of
+ * them again; those that it has not used can go back to be filled by
+ * tp4a_recycle().
+ */
+static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
+				   struct tp4_frame_set *p)
+{
+	p->pkt_arr = a;
+	p->start = a->curr;
+	p->curr = a->curr;
+	p->end = ++a->curr;
+	tp4f_frame(p)->idx = id;
+}
+
+/**
+ * tp4a_next_handle() - handle of the packet that is processed next
+ * @a:	the array
+ *
+ * Return: what tp4f_get_handle() will say of it.
+ */
+static inline u32 tp4a_next_handle(const struct tp4_packet_array *a)
+{
+	return a->curr & a->mask;
+}
+
+/**
  * tp4a_next_packet() - get the frames of one packet, and count it as processed
  * @a:	the array, for Tx
  * @p:	set to the packet
@@ -553,21 +610,45 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 }
 
 /**
- * tp4a_to_do() - get all frames that have not been processed
+ * tp4a_nr_done() - count the frames that wait to be flushed
  * @a:	the array
- * @p:	set to the frames; the driver may walk over them by @p->curr
+ *
+ * Return: how many have been processed since.
+ */
+static inline u32 tp4a_nr_done(const struct tp4_packet_array *a)
+{
+	return a->curr - a->start;
+}
+
+/**
+ * tp4a_nr_to_do() - count the frames that have not been processed
+ * @a:	the array
+ *
+ * Return: how many there are.
+ */
+static inline u32 tp4a_nr_to_do(const struct tp4_packet_array *a)
+{
+	return a->end - a->curr;
+}
+
+/**
+ * tp4a_to_do() - get frames that have not been processed
+ * @a:		the array
+ * @skip:	how many of the first to leave out: those which the hardware has
+ *		already, in an array for Rx
+ * @p:		set to the frames; the driver may walk over them by @p->curr
  *
  * With tp4a_processed(), for a driver that hands frames to its hardware, or
  * takes them from it, by the batch.
  *
- * Return: how many there are.
+ * Return: how many there are behind those left out.
  */
-static inline u32 tp4a_to_do(struct tp4_packet_array *a,
+static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
 			     struct tp4_frame_set *p)
 {
 	p->pkt_arr = a;
-	p->start = a->curr;
-	p->curr = a->curr;
+	p->start = a->curr + skip;
+	p->curr = p->start;
 	p->end = a->end;
 	return p->end - p->start;
 }
@@ -575,30 +656,14 @@ static inline u32 tp4a_to_do(struct tp4_packet_array *a,
 /**
  * tp4a_processed() - count frames as processed
  * @a:	the array
- * @nr:	how many, of the first that tp4a_to_do() has found
+ * @nr:	how many, of the first that there are to do
  */
 static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
 {
 	a->curr += nr;
 }
 
-/**
- * tp4a_flush_sent() - flush the oldest frames
- * @a:	the array, for Tx
- * @nr:	how many, no more than have been processed
- *
- * For a device that is done with packets in the order in which it got them, so
- * that a number is all that has to be kept.
- *
- * Context: Softirq, as NAPI.
- */
-static inline void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
-{
-	if (nr)
-		a->ops->flush(a, a->start + nr);
-}
-
-/* All of the following are in net/packet/tp4_array*.c and tp4_xdp.c. */
+/* All of the following are in net/packet/tp4_array*.c. */
 u32 tp4_frame_room(const void *rx_opaque);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);
@@ -609,43 +674,19 @@ struct tp4_packet_array *
 tp4a_skb_sink_new(size_t elems, void *opaque,
 		  void (*deliver)(void *opaque, struct sk_buff *skb));
 void tp4a_free(struct tp4_packet_array *a);
+void tp4a_populate(struct tp4_packet_array *a);
+int tp4a_flush(struct tp4_packet_array *a);
+void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr);
 int tp4a_flush_completed(struct tp4_packet_array *a);
 void tp4a_recycle(struct tp4_packet_array *a);
 void tp4a_reuse(struct tp4_packet_array *a, u32 nr);
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
+struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
+			      struct tp4_frame_set *p);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
-/**
- * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
- * @dev:	the device
- * @queue_pair:	the queue pair, in range or not
- *
- * Context: Under RTNL; a hint without it.
- * Return: whether it is.
- */
-static inline bool tp4_queue_is_bound(const struct net_device *dev,
-				      unsigned int queue_pair)
-{
-#ifdef CONFIG_PACKET_V4
-	return queue_pair < dev->num_rx_queues &&
-	       READ_ONCE(dev->_rx[queue_pair].tp4);
-#else
-	return false;
-#endif
-}
-
-#ifdef CONFIG_PACKET_V4
-unsigned long tp4_queue_inode(const struct net_device *dev,
-			      unsigned int queue_pair);
-#else
-static inline unsigned long tp4_queue_inode(const struct net_device *dev,
-					    unsigned int queue_pair)
-{
-	return 0;
-}
-#endif
 
 #endif /* _LINUX_TPACKET4_H */

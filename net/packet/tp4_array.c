@@ -50,6 +50,57 @@ void tp4a_free(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_free);
 
 /**
+ * tp4a_populate() - let the source fill the array
+ * @a:	the array
+ *
+ * What the program posted and is malformed goes straight back to it.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_populate(struct tp4_packet_array *a)
+{
+	a->ops->populate(a);
+}
+EXPORT_SYMBOL_GPL(tp4a_populate);
+
+/**
+ * tp4a_flush() - give the sink what has been processed
+ * @a:	the array
+ *
+ * If packets have an XDP program to meet, frames of those that do not go to the
+ * sink are used again. Whoever waits for packets or frames is woken.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: packets given.
+ */
+int tp4a_flush(struct tp4_packet_array *a)
+{
+	if (a->start == a->curr)
+		return 0;
+	if (a->xdp && a->xdp->prog)
+		return tp4a_run_xdp(a);
+	return a->ops->flush(a, a->curr);
+}
+EXPORT_SYMBOL_GPL(tp4a_flush);
+
+/**
+ * tp4a_flush_sent() - flush the oldest frames
+ * @a:	the array, for Tx
+ * @nr:	how many, no more than have been processed
+ *
+ * For a device that is done with packets in the order in which it got them, so
+ * that a number is all that has to be kept.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
+{
+	if (nr)
+		a->ops->flush(a, a->start + nr);
+}
+EXPORT_SYMBOL_GPL(tp4a_flush_sent);
+
+/**
  * tp4a_flush_completed() - flush as far as packets are completed
  * @a:	the array
  *

@@ -21,6 +21,32 @@ struct tp4_end {
 	bool			need_wakeup;
 };
 
+/**
+ * enum tp4_validation - what is checked of a descriptor that is taken
+ * @TP4_VALIDATION_NONE: nothing, the source is the kernel
+ * @TP4_VALIDATION_IDX:	the frame number (Rx)
+ * @TP4_VALIDATION_DESC: all of it (Tx)
+ */
+enum tp4_validation {
+	TP4_VALIDATION_NONE,
+	TP4_VALIDATION_IDX,
+	TP4_VALIDATION_DESC,
+};
+
+/**
+ * struct tp4_array_ops - a kind of source and sink
+ * @populate:	add frames at the array's end
+ * @flush:	take the frames from the array's start to @end; returns packets
+ * @no_frame:	count a packet for which the array has too few frames
+ * @free:	take all frames, in whatever state
+ */
+struct tp4_array_ops {
+	void	(*populate)(struct tp4_packet_array *a);
+	int	(*flush)(struct tp4_packet_array *a, u32 end);
+	void	(*no_frame)(struct tp4_packet_array *a);
+	void	(*free)(struct tp4_packet_array *a);
+};
+
 /* Let a frame be filled again. */
 static inline void tp4a_empty(const struct tp4_packet_array *a,
 			      struct tp4_frame *frame)
@@ -32,5 +58,6 @@ static inline void tp4a_empty(const struct tp4_packet_array *a,
 
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
+int tp4a_run_xdp(struct tp4_packet_array *a);
 
 #endif

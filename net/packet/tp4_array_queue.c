@@ -21,6 +21,7 @@
  * @area:	the area
  * @dev:	the device
  * @users:	arrays
+ * @in_one:	the addresses follow each other, so that the first one says all
  * @dma:	an address a page
  *
  * Shared by all arrays of the area, whose frames may go from one to the other.
@@ -30,6 +31,7 @@ struct tp4_mapping {
 	const struct tp4_area	*area;
 	struct device		*dev;
 	unsigned int		users;
+	bool			in_one;
 	dma_addr_t		dma[];
 };
 
@@ -308,11 +310,7 @@ static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
 
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
-
-	tp4q_rx_count_drop(q);
-	if (q->sk)
-		atomic_inc(&pkt_sk(q->sk)->tp_drops);
+	tp4q_rx_count_drop(tp4a_end(a)->q);
 }
 
 static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
@@ -348,6 +346,7 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 
 	m->area = area;
 	m->dev = dev;
+	m->in_one = true;
 	for (i = 0; i < area->nr_pages; i++) {
 		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
 					       PAGE_SIZE, DMA_BIDIRECTIONAL,
@@ -356,6 +355,8 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 			tp4_mapping_free(m, i);
 			return NULL;
 		}
+		if (m->dma[i] != m->dma[0] + i * PAGE_SIZE)
+			m->in_one = false;
 	}
 	list_add(&m->list, &tp4_mappings);
 	return m;
@@ -371,7 +372,8 @@ static bool tp4a_map(struct tp4_packet_array *a)
 		m = tp4_mapping_new(a->area, a->dev);
 	if (m) {
 		m->users++;
-		a->dma = m->dma;
+		a->dma = m->in_one ? NULL : m->dma;
+		a->dma_base = m->dma[0];
 	}
 	mutex_unlock(&tp4_mappings_lock);
 	return m;
@@ -381,7 +383,7 @@ static void tp4a_unmap(struct tp4_packet_array *a)
 {
 	struct tp4_mapping *m;
 
-	if (!a->dma)
+	if (!a->dev)
 		return;
 	mutex_lock(&tp4_mappings_lock);
 	m = tp4_mapping_find(a->area, a->dev);
@@ -390,7 +392,6 @@ static void tp4a_unmap(struct tp4_packet_array *a)
 		tp4_mapping_free(m, m->area->nr_pages);
 	}
 	mutex_unlock(&tp4_mappings_lock);
-	a->dma = NULL;
 }
 
 /* Every frame goes back to the ring with the error of its end. */

@@ -21,11 +21,13 @@
 			 SKB_DATA_ALIGN(sizeof(struct skb_shared_info)))
 
 /* What queue_opaque of an array with skbs as its source points at: a list, the
- * first ones of which, up to @next, are in the array
+ * first ones of which, up to @next, are in the array. tp4a_next_skb() goes on
+ * from @curr.
  */
 struct tp4_skb_source {
 	struct sk_buff	*head;
 	struct sk_buff	*next;
+	struct sk_buff	**curr;
 	struct sk_buff	**tail;
 };
 
@@ -62,7 +64,7 @@ static bool tp4_skb_finish(struct sk_buff *skb)
  * @skb:	the skb, its data at the link layer header; it is consumed
  *
  * A packet to be segmented becomes several, checksums are finished, a VLAN tag
- * goes back into the packet.
+ * goes back into the packet. Beside its data, the skb says what it said before.
  *
  * Context: Softirq, as NAPI.
  * Return: packets that had to be dropped.
@@ -71,11 +73,16 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 {
 	struct tp4_skb_source *source = a->queue_opaque;
 	struct sk_buff *segs, *next;
+	u32 vlan_all = 0;
+	__be16 protocol;
 	int drops = 0;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (skb && skb_vlan_tag_present(skb))
+	if (skb && skb_vlan_tag_present(skb)) {
+		vlan_all = skb->vlan_all;
+		protocol = skb->protocol;
 		skb = __vlan_hwaccel_push_inside(skb);
+	}
 	if (unlikely(!skb))
 		return 1;
 
@@ -99,6 +106,10 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 			drops++;
 			continue;
 		}
+		if (unlikely(vlan_all)) {
+			skb->vlan_all = vlan_all;
+			skb->protocol = protocol;
+		}
 		*source->tail = skb;
 		source->tail = &skb->next;
 		if (!source->next)
@@ -107,6 +118,30 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 	return drops;
 }
 EXPORT_SYMBOL_GPL(tp4a_add_skb);
+
+/**
+ * tp4a_next_skb() - tp4a_next_packet() for who wants to see the skb
+ * @a:	an array with skbs as its source
+ * @p:	set to the packet
+ *
+ * For all that is processed between two flushes, or for nothing of it.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: the skb, which lives until the packet is flushed; NULL if there is
+ * none.
+ */
+struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
+			      struct tp4_frame_set *p)
+{
+	struct tp4_skb_source *source = a->queue_opaque;
+	struct sk_buff *skb = *source->curr;
+
+	if (!tp4a_next_packet(a, p))
+		return NULL;
+	source->curr = &skb->next;
+	return skb;
+}
+EXPORT_SYMBOL_GPL(tp4a_next_skb);
 
 static void tp4a_put_data(struct tp4_packet_array *a, void *data, u32 len)
 {
@@ -158,6 +193,7 @@ static int tp4a_consume_skbs(struct tp4_packet_array *a, u32 end)
 			consume_skb(skb);
 		packets++;
 	}
+	source->curr = &source->head;
 	return packets;
 }
 
@@ -204,6 +240,7 @@ struct tp4_packet_array *tp4a_skb_source_new(size_t elems)
 		kfree(source);
 		return NULL;
 	}
+	source->curr = &source->head;
 	source->tail = &source->head;
 	a->queue_opaque = source;
 	a->validation = TP4_VALIDATION_NONE;

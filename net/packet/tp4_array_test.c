@@ -5,7 +5,10 @@
 
 #include <kunit/device.h>
 #include <kunit/test.h>
+#include <linux/bpf.h>
+#include <linux/dma-direct.h>
 #include <linux/etherdevice.h>
+#include <linux/filter.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/skbuff.h>
@@ -499,11 +502,11 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	u32 i, k, nr = 0;
 
 	arrays_new(test, false);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 0);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 0);
 	for (i = 0; i < 10; i++)
 		post_packet(t, i, 1, 60 + i, 0);
 	tp4a_populate(t->txa);
-	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, &p), 10);
+	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, 0, &p), 10);
 	for (i = 0; i < 8; i++, p.curr++) {
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), i);
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 60 + i);
@@ -513,7 +516,7 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
 	tp4f_set_error(&p, EMSGSIZE);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 8);
 
 	for (k = 0; k < ARRAY_SIZE(sent); k++) {
@@ -531,7 +534,7 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 1);
 	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 2);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
 }
 
 /* A packet of one frame needs its length only, whatever the frame was before. */
@@ -547,14 +550,14 @@ static void empty_frames_are_like_new(struct kunit *test)
 		for (i = 0; i < 4; i++)
 			post(&t->rx, i, 1234, 77, TP4_PKT_CONT);
 		tp4a_populate(t->rxa);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
 		for (i = 0; i < 4; i++) {
 			KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 			tp4f_set_frame(&p, 60, 300, i == 3);
 			tp4f_set_error(&p, EINVAL);
 		}
 		how[k](t);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
 		for (; p.curr != p.end; p.curr++)
 			tp4f_set_len(&p, 99);
 		tp4a_processed(t->rxa, 4);
@@ -588,7 +591,7 @@ static void takes_no_slot_twice(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	take_all(test, SLOTS);
-	tp4a_to_do(t->txa, &p);
+	tp4a_to_do(t->txa, 0, &p);
 	tp4a_processed(t->txa, SLOTS);
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), SLOTS);
@@ -938,7 +941,7 @@ static void packets_become_skbs(struct kunit *test)
 	tp4a_free(to);
 }
 
-static void dma_addresses_follow_the_frames(struct kunit *test)
+static void expect_dma(struct kunit *test, bool in_one)
 {
 	struct device *dev = kunit_device_register(test, "tp4_array");
 	struct tp4_test *t = test->priv;
@@ -957,15 +960,19 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
+	KUNIT_EXPECT_EQ(test, !t->rxa->dma, in_one);
 	for (i = 0; i < 8; i++)
-		post(&t->rx, 31 * i, 0, 0, 0);
+		post(&t->rx, FRAMES - 1 - 31 * i, 0, 0, 0);
 	tp4a_populate(t->rxa);
 	for (i = 0; i < 8; i++) {
-		u64 pos = 31 * i * FRAME_BYTES + XDP_PACKET_HEADROOM;
+		u64 pos = (FRAMES - 1 - 31 * i) * FRAME_BYTES +
+			  XDP_PACKET_HEADROOM;
+		struct page *page = t->area[0].pages[pos / PAGE_SIZE];
 
 		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 		KUNIT_EXPECT_EQ(test, tp4f_get_dma(&p),
-				t->rxa->dma[pos / PAGE_SIZE] + pos % PAGE_SIZE);
+				phys_to_dma(dev, page_to_phys(page)) +
+				pos % PAGE_SIZE);
 		tp4f_dma_sync_for_device(&p, 64);
 		tp4f_dma_sync_for_cpu(&p, 64);
 	}
@@ -975,6 +982,21 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	tp4a_free(t->txa);
 	t->txa = NULL;
 	kunit_device_unregister(test, dev);
+}
+
+static void dma_addresses_follow_the_frames(struct kunit *test)
+{
+	expect_dma(test, true);
+}
+
+/* All pages but one lie where a sum would put them. */
+static void dma_addresses_are_looked_up(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 nr = t->area[0].nr_pages;
+
+	swap(t->area[0].pages[nr - 2], t->area[0].pages[nr - 1]);
+	expect_dma(test, false);
 }
 
 static void frames_are_neither_lost_nor_doubled(struct kunit *test)
@@ -1045,6 +1067,231 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_free, FRAMES);
 }
 
+/* Packets of one to three frames, with which the device is done in any order.
+ * The slots of the ring come back in theirs.
+ */
+static void packets_complete_in_any_order(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct {
+		u32	handle;
+		bool	sent;
+	} way[ELEMS];
+	u32 first = 0, last = 0, round, i;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	struct rnd_state rnd;
+	u8 ids[SLOTS];
+
+	arrays_new(test, false);
+	prandom_seed_state(&rnd, 5);
+	for (round = 0; round < 5000 || t->tx.reaped != t->tx.posted; round++) {
+		u32 what = prandom_u32_state(&rnd), nr = 1 + what % 3;
+		u32 packets = 0;
+
+		if (round < 5000 &&
+		    t->tx.posted + nr <= t->tx.reaped + SLOTS) {
+			for (i = 0; i < nr; i++)
+				ids[(t->tx.posted + i) % SLOTS] = round % 200 + i;
+			post_packet(t, round % 200, nr, 10, 0);
+		}
+		tp4a_populate(t->txa);
+		while (tp4a_next_packet(t->txa, &p)) {
+			i = last++ % ELEMS;
+			way[i].handle = tp4f_get_handle(&p);
+			way[i].sent = false;
+			KUNIT_ASSERT_LT(test, way[i].handle, ELEMS);
+		}
+		for (i = 0; i < (what >> 8 & 3) && first != last; i++) {
+			u32 k = prandom_u32_state(&rnd) % (last - first);
+
+			k = (first + k) % ELEMS;
+			if (way[k].sent)
+				continue;
+			tp4a_packet_completed(t->txa, way[k].handle);
+			way[k].sent = true;
+		}
+		for (; first != last && way[first % ELEMS].sent; first++)
+			packets++;
+		KUNIT_ASSERT_EQ(test, tp4a_flush_completed(t->txa), packets);
+		while ((desc = reap(&t->tx))) {
+			i = (t->tx.reaped - 1) % SLOTS;
+			KUNIT_ASSERT_EQ(test, desc->idx, ids[i]);
+			KUNIT_ASSERT_EQ(test, desc->error, 0);
+		}
+		KUNIT_ASSERT_LT(test, round, 50000);
+	}
+	KUNIT_EXPECT_EQ(test, first, last);
+}
+
+/* Frames that a device fills in any order */
+struct any_order {
+	struct rnd_state	rnd;
+	bool			posted[FRAMES];
+	u64			has[ELEMS];	/* the device, this many: */
+	u32			nr;
+};
+
+static void any_order_take(struct kunit *test, struct any_order *any)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 nr, i;
+
+	tp4a_populate(t->rxa);
+	nr = tp4a_to_do(t->rxa, any->nr, &p);
+	KUNIT_ASSERT_LE(test, any->nr + nr, ELEMS);
+	nr = min(nr, prandom_u32_state(&any->rnd) % 16);
+	for (; nr; nr--, p.curr++) {
+		u64 id = tp4f_get_frame_id(&p);
+
+		KUNIT_ASSERT_LT(test, id, FRAMES);
+		KUNIT_ASSERT_TRUE(test, any->posted[id]);
+		for (i = 0; i < any->nr; i++)
+			KUNIT_ASSERT_NE(test, id, any->has[i]);
+		any->has[any->nr++] = id;
+	}
+}
+
+/* The device gives any of its frames back. */
+static void any_order_next(struct kunit *test, struct any_order *any, bool last)
+{
+	u32 i = prandom_u32_state(&any->rnd) % any->nr;
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u64 id = any->has[i];
+
+	any->has[i] = any->has[--any->nr];
+	tp4a_next_by_id(t->rxa, id, &p);
+	KUNIT_ASSERT_EQ(test, tp4f_get_frame_id(&p), id);
+	KUNIT_ASSERT_EQ(test, tp4f_get_data_offset(&p), XDP_PACKET_HEADROOM);
+	KUNIT_ASSERT_TRUE(test, tp4f_is_last_frame(&p));
+	/* So that the program sees whether it is the frame that was filled */
+	tp4f_set_frame(&p, 64 + id, tp4f_get_data_offset(&p), last);
+}
+
+static void any_order_reap(struct kunit *test, struct any_order *any)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+
+	while ((desc = reap(&t->rx))) {
+		KUNIT_ASSERT_LT(test, desc->idx, FRAMES);
+		KUNIT_ASSERT_TRUE(test, any->posted[desc->idx]);
+		any->posted[desc->idx] = false;
+		if (desc->error)
+			KUNIT_ASSERT_EQ(test, desc->len, 0);
+		else
+			KUNIT_ASSERT_EQ(test, desc->len, 64 + desc->idx);
+	}
+}
+
+static void any_order_run(struct kunit *test)
+{
+	struct any_order *any = kunit_kzalloc(test, sizeof(*any), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	u32 round, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, any);
+	prandom_seed_state(&any->rnd, 6);
+	for (round = 0; round < 20000; round++) {
+		u32 what = prandom_u32_state(&any->rnd);
+		u32 nr = 1 + (what >> 8) % 3, frame = what >> 16 & (FRAMES - 1);
+
+		switch (what % 8) {
+		case 0:
+		case 1:
+		case 2:
+			if (any->posted[frame] ||
+			    t->rx.posted - t->rx.reaped == SLOTS)
+				break;
+			any->posted[frame] = true;
+			post(&t->rx, frame, 0, 0, 0);
+			break;
+		case 3:
+			any_order_take(test, any);
+			break;
+		case 4:
+		case 5:
+			/* A packet, which may be spoilt */
+			if (any->nr < nr)
+				break;
+			for (i = 0; i < nr; i++)
+				any_order_next(test, any, i + 1 == nr);
+			if (what & 0x1000)
+				tp4a_reuse(t->rxa, nr);
+			break;
+		case 6:
+			if ((what >> 8) % 8 == 0)
+				tp4a_recycle(t->rxa);
+			local_bh_disable();
+			tp4a_flush(t->rxa);
+			local_bh_enable();
+			break;
+		case 7:
+			any_order_reap(test, any);
+			break;
+		}
+	}
+
+	/* What the device has not used, and what was not flushed */
+	any_order_take(test, any);
+	KUNIT_EXPECT_GT(test, any->nr, 0);
+	while (any->nr)
+		any_order_next(test, any, true);
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	any_order_reap(test, any);
+	/* What the array had no room for is still posted. */
+	for (; t->rx.reaped != t->rx.posted; t->rx.reaped++)
+		any->posted[t->rx.ring[t->rx.reaped % SLOTS].idx] = false;
+	for (i = 0; i < FRAMES; i++)
+		KUNIT_EXPECT_FALSE(test, any->posted[i]);
+}
+
+static void frames_are_filled_in_any_order(struct kunit *test)
+{
+	arrays_new(test, false);
+	any_order_run(test);
+}
+
+/* An XDP program, as far as the arrays see */
+static unsigned int drop_odd(const void *ctx, const struct bpf_insn *insn)
+{
+	const struct xdp_buff *xdp = ctx;
+
+	return (xdp->data_end - xdp->data) % 2 ? XDP_DROP : XDP_PASS;
+}
+
+static void xdp_sees_frames_in_any_order(struct kunit *test)
+{
+	struct bpf_prog *prog = kunit_kzalloc(test, sizeof(*prog), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	struct bpf_prog_aux *aux;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.prog = prog,
+		.buff = &buff,
+		.rxq = &rxq,
+	};
+
+	aux = kunit_kzalloc(test, sizeof(*aux), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, prog);
+	KUNIT_ASSERT_NOT_NULL(test, aux);
+	prog->bpf_func = drop_odd;
+	prog->aux = aux;
+	arrays_new(test, false);
+	xdp.to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, xdp.to_kernel);
+	tp4a_set_xdp(t->rxa, &xdp);
+	any_order_run(test);
+	/* Those of several frames are not for this program. */
+	KUNIT_EXPECT_GT(test, xdp.drops, 0);
+	KUNIT_EXPECT_GT(test, xdp.errors, 0);
+	tp4a_free(xdp.to_kernel);
+}
+
 static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(fills_and_flushes_at_every_level),
 	KUNIT_CASE(takes_no_more_than_fits),
@@ -1071,7 +1318,11 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(many_skbs_wait_for_room),
 	KUNIT_CASE(packets_become_skbs),
 	KUNIT_CASE(dma_addresses_follow_the_frames),
+	KUNIT_CASE(dma_addresses_are_looked_up),
 	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
+	KUNIT_CASE(packets_complete_in_any_order),
+	KUNIT_CASE(frames_are_filled_in_any_order),
+	KUNIT_CASE(xdp_sees_frames_in_any_order),
 	{}
 };
 
@@ -1085,4 +1336,5 @@ static struct kunit_suite tp4_array_suite = {
 kunit_test_suite(tp4_array_suite);
 
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 packet arrays");
+MODULE_IMPORT_NS(TPACKET4);
 MODULE_LICENSE("GPL");

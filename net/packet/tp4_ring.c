@@ -162,8 +162,13 @@ EXPORT_SYMBOL_GPL(tp4_ring_swap);
 void tp4_ring_settle(struct sock *sk, bool tx)
 {
 	struct packet_sock *po = pkt_sk(sk);
+	struct tp4_queue *q = po->tp4_spare[tx];
 
-	tp4_queue_free(po->tp4_spare[tx], tp4_area_put);
+	/* What the old ring has dropped is still to be told. */
+	if (q && !tx)
+		atomic_add(atomic_long_read(&q->ring_full) +
+			   atomic_long_read(&q->no_desc), &po->tp_drops);
+	tp4_queue_free(q, tp4_area_put);
 	po->tp4_spare[tx] = NULL;
 }
 EXPORT_SYMBOL_GPL(tp4_ring_settle);
@@ -201,7 +206,7 @@ EXPORT_SYMBOL_GPL(tp4_ring_destruct);
 /**
  * tp4_ring_stats() - read and clear a V4 socket's statistics for the program
  * @sk:		the packet socket
- * @common:	what every version counts
+ * @common:	what every version counts; drops are those of removed rings
  * @len:	bytes that the program has room for, not negative
  * @optval:	where to, as for getsockopt()
  * @optlen:	set to the bytes written
@@ -225,6 +230,9 @@ int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 		st.rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
 		st.rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
 		st.rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+		/* A drop is counted once, so that the sum is right. */
+		st.tp_drops += st.rx_ring_full + st.rx_no_desc;
+		st.tp_packets += st.rx_ring_full + st.rx_no_desc;
 	}
 	q = po->tp4_queue[1];
 	if (q) {

@@ -138,7 +138,6 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {
 		tp4q_rx_count_drop(q);
 		spin_unlock(&sk->sk_receive_queue.lock);
-		atomic_inc(&po->tp_drops);
 		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;
 		goto wake;
 	}

@@ -8,7 +8,6 @@
 
 #include <linux/bpf.h>
 #include <linux/bpf_trace.h>
-#include <linux/export.h>
 #include <linux/filter.h>
 #include <linux/mm.h>
 #include <linux/skbuff.h>
@@ -189,6 +188,8 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 	bool copied = false;
 	u32 act, meta;
 
+	if (xdp->prepare)
+		xdp->prepare(xdp->arg, p);
 	if (likely(tp4f_num_frames(p) == 1)) {
 		act = tp4_xdp_run_on_frame(xdp, p);
 	} else if (xdp->prog->aux->xdp_has_frags) {
@@ -286,4 +287,3 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	tp4a_flush(xdp->to_kernel);
 	return packets;
 }
-EXPORT_SYMBOL_GPL(tp4a_run_xdp);

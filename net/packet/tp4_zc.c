@@ -16,6 +16,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <linux/tpacket4.h>
+#include <linux/tpacket4_queue.h>
 #include <linux/wait.h>
 #include <net/busy_poll.h>
 #include <net/net_namespace.h>
@@ -372,13 +373,22 @@ unsigned long tp4_queue_inode(const struct net_device *dev,
 	return sock_i_ino(dev->_rx[queue_pair].tp4->sk);
 }
 
-static int tp4_zc_kick(const struct tp4_zc *zc)
+static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
 {
 	const struct net_device_ops *ops = zc->dev->netdev_ops;
 
 	if (unlikely(!(READ_ONCE(zc->dev->flags) & IFF_UP)))
 		return -ENETDOWN;
-	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair);
+	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
+}
+
+/* Must the driver be told of frames to receive into? */
+static u32 tp4_zc_rx_wakeup(const struct tp4_zc *zc)
+{
+	/* Pairs with that of tp4a_need_wakeup(). */
+	smp_mb();
+	return READ_ONCE(zc->rx.need_wakeup) && tp4q_is_posted(zc->rx.q) ?
+	       TP4_WAKEUP_RX : 0;
 }
 
 /* Has all that was posted come back? The driver may be at it, and wakes this
@@ -458,7 +468,8 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 		    !(zc->tx.q && tp4q_is_posted(zc->tx.q)))
 			err = 0;
 		else
-			err = tp4_zc_kick(zc);
+			err = tp4_zc_kick(zc, TP4_WAKEUP_TX |
+						tp4_zc_rx_wakeup(zc));
 	}
 	rcu_read_unlock();
 
@@ -477,14 +488,17 @@ EXPORT_SYMBOL_GPL(tp4_zc_snd);
 void tp4_zc_poll(struct packet_sock *po)
 {
 	const struct tp4_zc *zc;
+	u32 flags = 0;
 
-	/* Pairs with that of tp4a_need_wakeup(). */
-	smp_mb();
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
-	if (zc && ((zc->tx.q && tp4q_tx_ready(zc->tx.q, TP4_TX_DESCS)) ||
-		   (READ_ONCE(zc->rx.need_wakeup) && tp4q_is_posted(zc->rx.q))))
-		tp4_zc_kick(zc);
+	if (zc)
+		flags = tp4_zc_rx_wakeup(zc);
+	/* The barrier in it is for this, too. */
+	if (zc && zc->tx.q && tp4q_tx_ready(zc->tx.q, TP4_TX_DESCS))
+		flags |= TP4_WAKEUP_TX;
+	if (flags)
+		tp4_zc_kick(zc, flags);
 	rcu_read_unlock();
 }
 EXPORT_SYMBOL_GPL(tp4_zc_poll);

@@ -24,14 +24,15 @@ static const char * const complaints[] = {
 #define LINES		70
 
 static int log_fd = -1;
+static bool bad_frame;
 
 int kmsg_open(void)
 {
-	/* kmsg_note() is not to be limited. */
+	/* kmsg_note() is not to be limited. The newline is asked for. */
 	int fd = open("/proc/sys/kernel/printk_devkmsg", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		if (write(fd, "on", 2) < 0)
+		if (write(fd, "on\n", 3) < 0)
 			perror("printk_devkmsg");
 		close(fd);
 	}
@@ -106,6 +107,8 @@ bool kmsg_complains(void)
 			idle++;
 			continue;
 		}
+		if (strstr(line, "bad frame in"))
+			bad_frame = true;
 		if (!left && is_complaint(line))
 			left = LINES;
 		if (!left)
@@ -116,4 +119,12 @@ bool kmsg_complains(void)
 	}
 	fflush(stdout);
 	return left;
+}
+
+bool kmsg_bad_frame(void)
+{
+	bool bad = bad_frame;
+
+	bad_frame = false;
+	return bad;
 }

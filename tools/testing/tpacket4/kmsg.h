@@ -11,6 +11,10 @@ int kmsg_open(void);
  * then. A data race (KCSAN) counts if it is in V4's code.
  */
 bool kmsg_complains(void);
+/* Whether it has said, since the last call, that it could not go back from a
+ * signal.
+ */
+bool kmsg_bad_frame(void);
 void kmsg_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -503,15 +503,23 @@ static bool check_statistics(struct end *e)
 static bool calm(void)
 {
 	uint32_t max_len = ends[0].max_len;
-	int i;
+	int i, err;
 
 	send_on(false);
+	/* With a program, a veth has a queue for each that the other sends by. */
+	for (i = 0; i < 2; i++)
+		link_set_xdp(ends[i].ifname, -1, XDP_FLAGS_DRV_MODE);
 	for (i = 0; i < 2; i++) {
 		/* What the stack sends goes to the first queue. */
-		set_channels(ends[i].ifname, 1);
-		link_set_xdp(ends[i].ifname, one_in(&r, 2) ? pass_frags : -1,
-			     XDP_FLAGS_DRV_MODE);
+		err = set_channels(ends[i].ifname, 1);
+		if (err)
+			return failed("%s: one channel: %s", ends[i].ifname,
+				      strerror(-err));
 	}
+	for (i = 0; i < 2; i++)
+		if (one_in(&r, 2))
+			link_set_xdp(ends[i].ifname, pass_frags,
+				     XDP_FLAGS_DRV_MODE);
 	if (!links_up())
 		return false;
 	set_max_len(CALM_LEN);

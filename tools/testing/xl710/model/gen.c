@@ -16,7 +16,6 @@
 #include "xl710.h"
 
 #define TICK_NS         (100 * SCALE_US)
-#define LINE_RATE       40000000000ull          /* bits a second */
 #define SRC_IP          0x0a070a01              /* 10.7.10.1 */
 #define DST_IP          0x0a070a02
 #define SRC_PORT        1024
@@ -27,7 +26,7 @@
 static uint64_t rate(XL710State *s)
 {
     /* a packet takes 20 more bytes of the wire: preamble, start, gap */
-    uint64_t line = LINE_RATE / ((s->gen_size + 20) * 8);
+    uint64_t line = s->gen_line * 1000000000ull / ((s->gen_size + 20) * 8);
 
     return MIN(s->gen_rate, line);
 }

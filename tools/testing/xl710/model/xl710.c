@@ -564,6 +564,7 @@ static const Property xl710_properties[] = {
     DEFINE_PROP_BOOL("msix", XL710State, msix_prop, true),
     DEFINE_PROP_BOOL("sink", XL710State, sink, false),
     DEFINE_PROP_UINT32("gen-size", XL710State, gen_size, 64),
+    DEFINE_PROP_UINT32("gen-line", XL710State, gen_line, 40),
     DEFINE_PROP_UINT32("gen-flows", XL710State, gen_flows, 1),
     DEFINE_PROP_UINT64("gen-count", XL710State, gen_count, 0),
     XL710_PROPERTIES_END

@@ -206,7 +206,7 @@ struct XL710State {
     bool msi_prop, msix_prop;
     uint32_t num_queues, num_vectors;
     bool sink;
-    uint32_t gen_size, gen_flows;
+    uint32_t gen_size, gen_flows, gen_line;
     uint64_t gen_rate;
     uint64_t gen_count;
     int64_t knob[XL710_KNOBS];

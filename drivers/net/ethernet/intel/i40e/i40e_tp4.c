@@ -117,13 +117,14 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	u32 posted = rx_ring->count - 1 - unused;
 	u32 ntu = rx_ring->next_to_use;
 	struct tp4_frame_set p;
+	struct tp4_dma dma;
 
 	tp4a_populate(rx);
-	nr = min(tp4a_to_do(rx, &p) - posted, unused);
+	nr = min(tp4a_to_do(rx, posted, &p), unused);
 	if (unlikely(posted + nr < I40E_TP4_RX_LOW)) {
 		if (tp4a_need_wakeup(rx, true)) {
 			tp4a_populate(rx);
-			nr = min(tp4a_to_do(rx, &p) - posted, unused);
+			nr = min(tp4a_to_do(rx, posted, &p), unused);
 		} else {
 			i40e_tp4_refill_later(rx_ring->tp4, nr);
 		}
@@ -135,11 +136,12 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	if (!nr)
 		return;
 
-	for (p.curr += posted; nr; nr--, p.curr++) {
+	dma = tp4a_get_dma(rx);
+	for (; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
 
 		tp4f_dma_sync_for_device(&p, rx_ring->rx_buf_len);
-		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma(&p));
+		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma_of(&p, &dma));
 		/* The status is here, too. */
 		rx_desc->read.hdr_addr = 0;
 		if (unlikely(++ntu == rx_ring->count))
@@ -178,7 +180,7 @@ static u32 i40e_tp4_rx_plain(struct i40e_ring *rx_ring, u32 max, u32 *bytes)
 	u32 nr, ntc = rx_ring->next_to_clean;
 	struct tp4_frame_set p;
 
-	tp4a_to_do(rx, &p);
+	tp4a_to_do(rx, 0, &p);
 	for (nr = 0; nr < max && ntc != rx_ring->next_to_use; nr++) {
 		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
 		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
@@ -400,7 +402,7 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 	tp4->tx_on_way -= frames;
 	/* What was refused since comes behind the last run. */
 	if (!tp4->tx_on_way)
-		frames = tp4->tx->curr - tp4->tx->start;
+		frames = tp4a_nr_done(tp4->tx);
 	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
 }
@@ -416,10 +418,8 @@ struct i40e_tp4_run {
 /* Write the descriptor of a frame. */
 static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 				struct i40e_tx_desc *tx_desc,
-				const struct tp4_frame_set *p, u32 len, u32 cmd)
+				dma_addr_t dma, u32 len, u32 cmd)
 {
-	dma_addr_t dma = tp4f_get_dma(p);
-
 	dma_sync_single_for_device(tx_ring->dev, dma, len, DMA_BIDIRECTIONAL);
 	tx_desc->buffer_addr = cpu_to_le64(dma);
 	tx_desc->cmd_type_offset_bsz =
@@ -434,11 +434,12 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 {
 	u32 max_len = READ_ONCE(tx_ring->netdev->mtu) + ETH_HLEN;
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
+	const struct tp4_dma dma = tp4a_get_dma(tx);
 	u32 nr, bytes = 0, ntu = run->ntu;
 	struct i40e_tx_desc *tx_desc;
 	struct tp4_frame_set p;
 
-	max = min(max, tp4a_to_do(tx, &p));
+	max = min(max, tp4a_to_do(tx, 0, &p));
 	tx_desc = I40E_TX_DESC(tx_ring, ntu);
 	for (nr = 0; nr < max; nr++) {
 		u32 len = tp4f_get_frame_len(&p);
@@ -446,8 +447,8 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 		if (unlikely(len < I40E_MIN_TX_LEN || len > max_len ||
 			     !tp4f_is_last_frame(&p)))
 			break;
-		i40e_tp4_write_desc(tx_ring, tx_desc, &p, len,
-				    I40E_TX_DESC_CMD_EOP);
+		i40e_tp4_write_desc(tx_ring, tx_desc, tp4f_get_dma_of(&p, &dma),
+				    len, I40E_TX_DESC_CMD_EOP);
 		bytes += len;
 		p.curr++;
 		tx_desc++;
@@ -494,7 +495,7 @@ static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 		u32 len = tp4f_get_frame_len(&p);
 
 		i40e_tp4_write_desc(tx_ring, I40E_TX_DESC(tx_ring, run->ntu),
-				    &p, len,
+				    tp4f_get_dma(&p), len,
 				    tp4f_is_last_frame(&p) ?
 				    I40E_TX_DESC_CMD_EOP : 0);
 		run->bytes += len;
@@ -514,7 +515,7 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	struct i40e_tp4 *tp4 = tx_ring->tp4;
 
 	first->bytecount = run->descs;
-	first->gso_segs = tp4->tx->curr - tp4->tx->start - tp4->tx_on_way;
+	first->gso_segs = tp4a_nr_done(tp4->tx) - tp4->tx_on_way;
 	first->tx_flags = I40E_TX_FLAGS_TP4;
 	tp4->tx_on_way += first->gso_segs;
 	I40E_TX_DESC(tx_ring, last)->cmd_type_offset_bsz |=
@@ -532,7 +533,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
-	u32 room, first = tx->curr;
+	u32 room, left = tp4a_nr_to_do(tx);
 	struct i40e_tp4_run run = {};
 
 	__netif_tx_lock(nq, smp_processor_id());
@@ -541,8 +542,8 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	/* As many as leave room for one more packet, of the longest */
 	room -= min(room, spare + I40E_MAX_BUFFER_TXD - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
-	while (run.descs < room && tx->curr - first < I40E_TP4_RUN &&
-	       tx->curr != tx->end) {
+	while (run.descs < room && tp4a_nr_to_do(tx) &&
+	       left - tp4a_nr_to_do(tx) < I40E_TP4_RUN) {
 		i40e_tp4_post_plain(tx_ring, &run, room - run.descs);
 		if (unlikely(run.descs < room))
 			i40e_tp4_post_packet(tx_ring, &run);
@@ -555,7 +556,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	if (unlikely(!tx_ring->tp4->tx_on_way))
 		tp4a_flush(tx);
 	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
-	return tx->curr != first;
+	return tp4a_nr_to_do(tx) != left;
 }
 
 /**
@@ -576,7 +577,7 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 
 	tp4a_need_wakeup(tx, false);
 	tp4a_populate(tx);
-	for (; tx->curr != tx->end; runs++) {
+	for (; tp4a_nr_to_do(tx); runs++) {
 		if (runs == I40E_TP4_RUNS)
 			return false;
 		/* What fills the ring brings an interrupt when it is sent. */

@@ -101,7 +101,7 @@ void i40e_tp4_reset_done(struct i40e_pf *pf, int err);
 void i40e_tp4_rebuilt(struct i40e_pf *pf);
 bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first);
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
-int i40e_tp4_xmit(struct net_device *dev, int queue_pair);
+int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
 
 /* i40e_main.c */
 int i40e_queue_pair_configure(struct i40e_vsi *vsi, int queue_pair);

@@ -640,13 +640,14 @@ int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
  * i40e_tp4_xmit() - implements ndo_tp4_xmit
  * @dev:	the netdevice
  * @queue_pair:	the queue pair, in zero-copy mode
+ * @flags:	which side; one NAPI looks after both
  *
  * What is posted while the device is being reset is sent after that.
  *
  * Context: Any but hard interrupt, under RCU.
  * Return: 0, or -ENXIO if the mode has just been left.
  */
-int i40e_tp4_xmit(struct net_device *dev, int queue_pair)
+int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 {
 	struct i40e_netdev_priv *np = netdev_priv(dev);
 	const struct i40e_tp4 *tp4 = xa_load(&np->vsi->tp4, queue_pair);

@@ -282,6 +282,30 @@ TEST_F(rx_desc, none_posted)
 	EXPECT_EQ(20U, packet_seq(self->buf));
 }
 
+/* What a ring has dropped is told once, also when the ring is gone. */
+TEST_F(rx_desc, removed_ring)
+{
+	int other = plain_socket(_metadata, if_b, ETH_P_ALL);
+	struct tpacket_stats_v4 st;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		fill_packet(self->buf, 60, self->seq++);
+		ASSERT_EQ(60, send(self->tx, self->buf, 60, 0));
+		ASSERT_EQ(60, recv(other, self->buf, 1 << 17, 0));
+	}
+	close(other);
+	ASSERT_EQ(0, munmap(self->s.map, self->s.map_len));
+	self->s.map = NULL;
+	ASSERT_EQ(0, pv4_set_ring(self->s.fd, PACKET_RX_RING, -1, 0));
+	ASSERT_EQ(0, pv4_stats(self->s.fd, &st));
+	EXPECT_EQ(20U, st.tp_packets);
+	EXPECT_EQ(20U, st.tp_drops);
+	EXPECT_EQ(0U, st.rx_ring_full + st.rx_no_desc);
+	ASSERT_EQ(0, pv4_stats(self->s.fd, &st));
+	EXPECT_EQ(0U, st.tp_packets + st.tp_drops);
+}
+
 TEST_F(rx_desc, full_ring)
 {
 	struct tpacket_stats_v4 st;

@@ -87,11 +87,11 @@ static int read_meta(int type, int counts, int flags)
 	return bpf_load(type, prog, ARRAY_SIZE(prog), flags);
 }
 
-static int attach_ingress(const char *ifname, int prog)
+static int attach_tc(const char *ifname, int prog, int type)
 {
 	union bpf_attr attr = {
 		.target_ifindex = if_nametoindex(ifname),
-		.attach_bpf_fd = prog, .attach_type = BPF_TCX_INGRESS,
+		.attach_bpf_fd = prog, .attach_type = type,
 	};
 
 	return bpf_call(BPF_PROG_ATTACH, &attr);
@@ -150,7 +150,7 @@ TEST_F_TIMEOUT(xdp, metadata_to_the_stack, 120)
 	ASSERT_LE(0, counts);
 	prog = read_meta(BPF_PROG_TYPE_SCHED_CLS, counts, 0);
 	ASSERT_LE(0, prog);
-	ASSERT_EQ(0, attach_ingress(if_b, prog));
+	ASSERT_EQ(0, attach_tc(if_b, prog, BPF_TCX_INGRESS));
 	expect_meta(_metadata, self, XDP_PASS_TO_KERNEL, variant->frags,
 		    recv_stack, counts);
 	expect_books(_metadata, self);
@@ -305,8 +305,10 @@ static int btf_func(const struct btf *b, const char *name)
 
 #define KFUNC(id)	INSN(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, id)
 
-/* Asks for the hint, and puts the answer into entry 0 of @answers. */
-static int ask_hint(int func, int answers, int flags)
+/* Asks for the hint, and puts what it was told into @answers: 0 or -errno, then
+ * both values, of which what was not written is zero.
+ */
+static int ask_hint(const char *ifname, int func, int answers, int flags)
 {
 	struct bpf_insn prog[] = {
 		STORE_K(BPF_W, BPF_REG_10, -4, 0),
@@ -322,20 +324,124 @@ static int ask_hint(int func, int answers, int flags)
 		ADD_K(BPF_REG_2, -4),
 		LOAD_MAP(BPF_REG_1, answers), LOAD_MAP_2,
 		CALL(BPF_FUNC_map_lookup_elem),
-		JMP_K(BPF_JEQ, BPF_REG_0, 0, 1),
+		JMP_K(BPF_JEQ, BPF_REG_0, 0, 5),
 		STORE(BPF_DW, BPF_REG_0, BPF_REG_6, 0),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, -16),
+		STORE(BPF_DW, BPF_REG_0, BPF_REG_1, 8),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, -24),
+		STORE(BPF_DW, BPF_REG_0, BPF_REG_1, 16),
 		MOV_K(BPF_REG_0, XDP_PASS),
 		EXIT,
 	};
 
 	return bpf_load_for(BPF_PROG_TYPE_XDP, prog, ARRAY_SIZE(prog),
-			     flags | BPF_F_XDP_DEV_BOUND_ONLY,
-			     if_nametoindex(if_b));
+			    flags | BPF_F_XDP_DEV_BOUND_ONLY,
+			    if_nametoindex(ifname));
 }
 
-/* There are none for what comes from a ring. What comes from the stack may have
- * a hash; nothing has a stamp or a tag here. Whatever the driver reads, it may
- * not be memory that is no part of its buffer: KASAN looks for that.
+struct hint {
+	__s64 err;
+	__u64 values[2];
+};
+
+static int clear_hint(int answers)
+{
+	const struct hint none = { .err = 0x55 };
+
+	return bpf_set(answers, 0, &none);
+}
+
+static int get_hint(int answers, struct hint *hint)
+{
+	__u32 key = 0;
+	union bpf_attr attr = {
+		.map_fd = answers, .key = (uintptr_t)&key,
+		.value = (uintptr_t)hint,
+	};
+
+	return bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
+}
+
+#define TAG		0x7123
+
+/* Lets all packets have a VLAN tag, beside their data. */
+static int push_tag(void)
+{
+	const struct bpf_insn prog[] = {
+		MOV_K(BPF_REG_2, htons(ETH_P_8021Q)),
+		MOV_K(BPF_REG_3, TAG),
+		CALL(BPF_FUNC_skb_vlan_push),
+		MOV_K(BPF_REG_0, TCX_PASS),
+		EXIT,
+	};
+
+	return bpf_load(BPF_PROG_TYPE_SCHED_CLS, prog, ARRAY_SIZE(prog), 0);
+}
+
+/* Where a tag belongs that is in the packet, this has the packet without it. */
+static int recv_untagged(struct _test_data_xdp *self, bool tagged)
+{
+	const __u16 tag[] = { htons(ETH_P_8021Q), htons(TAG) };
+	int len = recv_ring(self, WAIT_MS), at = 2 * ETH_ALEN;
+
+	if (!tagged || len < at + (int)sizeof(tag))
+		return len;
+	if (memcmp(self->buf + at, tag, sizeof(tag)))
+		return -EBADMSG;
+	len -= sizeof(tag);
+	memmove(self->buf + at, self->buf + at + sizeof(tag), len - at);
+	return len;
+}
+
+struct hints {
+	int plain_c;		/* sends to the device without V4 */
+	int v4, plain;		/* maps: what was told with it, and without */
+	int func;		/* 0: hash, 1: timestamp, 2: tag */
+	bool tagged;
+};
+
+/* Of what a ring has sent there is none. Of what the stack has sent, the program
+ * is told what it is told without V4.
+ */
+static void expect_hints(struct __test_metadata *_metadata,
+			 struct _test_data_xdp *self, const struct hints *h,
+			 bool from_ring, bool frags)
+{
+	struct hint v4, plain;
+	int i, len;
+
+	for (i = 0; i < 40; i++) {
+		len = frags && i % 2 ? 5000 : 60 + 20 * i;
+		ASSERT_EQ(0, clear_hint(h->v4));
+		ASSERT_EQ(0, send_it(self, len, i));
+		ASSERT_TRUE(packet_ok(self->buf, recv_untagged(self, h->tagged),
+				      len, i));
+		ASSERT_EQ(0, get_hint(h->v4, &v4));
+		if (from_ring) {
+			ASSERT_EQ(-ENODATA, v4.err);
+			continue;
+		}
+		ASSERT_EQ(h->func == 2 && !h->tagged ? -ENODATA : 0, v4.err);
+		if (h->func == 2 && h->tagged) {
+			ASSERT_EQ(htons(ETH_P_8021Q), v4.values[0]);
+			ASSERT_EQ(TAG, v4.values[1]);
+		}
+
+		ASSERT_EQ(0, clear_hint(h->plain));
+		fill_packet(self->buf, len, i);
+		ASSERT_EQ(len, send(h->plain_c, self->buf, len, 0));
+		ASSERT_EQ(len, recv_other(self, WAIT_MS));
+		ASSERT_EQ(0, get_hint(h->plain, &plain));
+		ASSERT_EQ(0, memcmp(&v4, &plain, sizeof(v4))) {
+			TH_LOG("%lld, %#llx, %#llx with V4; %lld, %#llx, %#llx",
+			       v4.err, v4.values[0], v4.values[1], plain.err,
+			       plain.values[0], plain.values[1]);
+		}
+	}
+}
+
+/* Whatever the driver reads, it may not be memory that is no part of its buffer:
+ * KASAN looks for that.
  */
 TEST_F_TIMEOUT(xdp, hints_are_honest, 120)
 {
@@ -343,35 +449,42 @@ TEST_F_TIMEOUT(xdp, hints_are_honest, 120)
 		"bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_timestamp",
 		"bpf_xdp_metadata_rx_vlan_tag",
 	};
-	int answers = bpf_map(BPF_MAP_TYPE_ARRAY, 8, 1), prog, i, len, none;
 	int flags = variant->frags ? BPF_F_XDP_HAS_FRAGS : 0;
-	const __u64 unanswered = 0x55;
+	int func, prog, i, nr = ARRAY_SIZE(funcs);
+	struct hints h = {};
 	struct btf btf;
-	unsigned int k;
 
 	if (!btf_open(&btf))
 		SKIP(return, "no BTF: needs CONFIG_DEBUG_INFO_BTF");
-	ASSERT_LE(0, answers);
-	for (k = 0; k < ARRAY_SIZE(funcs); k++) {
-		ASSERT_LT(0, btf_func(&btf, funcs[k]));
-		prog = ask_hint(btf_func(&btf, funcs[k]), answers, flags);
+	h.plain_c = plain_listener(_metadata, if_c);
+	h.v4 = bpf_map(BPF_MAP_TYPE_ARRAY, sizeof(struct hint), 1);
+	h.plain = bpf_map(BPF_MAP_TYPE_ARRAY, sizeof(struct hint), 1);
+	ASSERT_LE(0, h.v4);
+	ASSERT_LE(0, h.plain);
+	/* once more with a tag: what a ring sends does not come by there */
+	for (i = 0; i < (variant->zc_tx ? 1 : 2) * nr; i++) {
+		h.func = i % nr;
+		h.tagged = i >= nr;
+		if (i == nr) {
+			prog = push_tag();
+			ASSERT_LE(0, prog);
+			ASSERT_EQ(0, attach_tc(if_a, prog, BPF_TCX_EGRESS));
+			ASSERT_EQ(0, attach_tc(if_c, prog, BPF_TCX_EGRESS));
+			close(prog);
+		}
+		func = btf_func(&btf, funcs[h.func]);
+		ASSERT_LT(0, func);
+		prog = ask_hint(if_b, func, h.v4, flags);
 		ASSERT_LE(0, prog);
 		ASSERT_EQ(0, xdp_attach_native(if_b, prog));
-		for (i = 0; i < 40; i++) {
-			ASSERT_EQ(0, bpf_set(answers, 0, &unanswered));
-			len = variant->frags && i % 2 ? 5000 : 60 + 20 * i;
-			ASSERT_EQ(0, send_it(self, len, i));
-			ASSERT_TRUE(packet_ok(self->buf,
-					      recv_ring(self, WAIT_MS), len,
-					      i));
-			none = bpf_get(answers, 0);
-			ASSERT_TRUE(none == -ENODATA || none == -EOPNOTSUPP ||
-				    (!none && !k && !variant->zc_tx)) {
-				TH_LOG("%s says %d", funcs[k], none);
-			}
-		}
-		ASSERT_EQ(0, xdp_attach_native(if_b, -1));
 		close(prog);
+		prog = ask_hint(if_d, func, h.plain, BPF_F_XDP_HAS_FRAGS);
+		ASSERT_LE(0, prog);
+		ASSERT_EQ(0, xdp_attach_native(if_d, prog));
+		close(prog);
+		expect_hints(_metadata, self, &h, variant->zc_tx,
+			     variant->frags);
+		ASSERT_EQ(0, xdp_attach_native(if_b, -1));
 	}
 	expect_books(_metadata, self);
 }

@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: GPL-2.0
+/* veth: TPACKET_V4 in zero-copy mode. A part of veth.c, which includes it.
+ *
+ * What one end posts to be sent, the NAPI of the other end's Rx queue takes: to
+ * the other end's Rx ring, or to its stack. The same NAPI receives what the
+ * other end's stack, or XDP, sends to a zero-copy queue, by the ring that XDP
+ * uses without V4, too.
+ */
+
+static struct sk_buff *veth_xdp_rcv_skb(struct veth_rq *rq,
+					struct sk_buff *skb,
+					struct veth_xdp_tx_bq *bq,
+					struct veth_stats *stats);
+static int veth_xdp_rcv(struct veth_rq *rq, int budget,
+			struct veth_xdp_tx_bq *bq,
+			struct veth_stats *stats);
+static void veth_xdp_flush_bq(struct veth_rq *rq, struct veth_xdp_tx_bq *bq);
+static int veth_napi_enable_range(struct net_device *dev, int start, int end);
+static void veth_napi_del_range(struct net_device *dev, int start, int end);
+static bool veth_gro_requested(const struct net_device *dev);
+static void veth_set_xdp_features(struct net_device *dev);
+
+#ifdef CONFIG_PACKET_V4
+#include <linux/tpacket4.h>
+
+MODULE_IMPORT_NS(TPACKET4);
+
+/* Frames of a zero-copy queue pair that are in the driver's hands */
+#define VETH_TP4_FRAMES		128
+
+/* Packets that are published at a time */
+#define VETH_TP4_BATCH		32
+
+/* One veth_poll(), as what TPACKET_V4 calls back sees it */
+struct veth_tp4_poll {
+	struct veth_rq		*rq;
+	struct veth_xdp_tx_bq	*bq;
+	struct veth_stats	*stats;
+	struct net_device	*peer_dev;
+	struct veth_tp4		*own;	/* of the receiving queue, or NULL */
+	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
+	struct tp4_packet_array	*to;	/* where what the peer sends goes */
+	u32			max_len;	/* longer ones are looked at */
+};
+
+/**
+ * struct veth_tp4 - a zero-copy queue pair
+ * @rx:		what the pair receives: filled by the NAPI of its Rx queue; NULL
+ *		where the socket only sends
+ * @xdp:	the XDP program that this meets; the same NAPI's
+ * @xdp_buff:	what that program gets to see
+ * @skbs:	what packets in @rx were, by their handle, if XDP is going to ask
+ * @from_stack:	skbs from the peer, on their way to @rx; the same NAPI's
+ * @to_kernel:	packets that XDP passes to the stack instead; the same NAPI's
+ * @rx_poll:	what that NAPI is at
+ * @tx:		what the pair sends: emptied by the NAPI of the peer's Rx queue;
+ *		NULL where the socket only receives
+ * @to_stack:	packets from @tx for a peer that has no zero-copy socket; the
+ *		same NAPI's
+ * @tx_poll:	what that NAPI is at
+ *
+ * No two contexts ever use the same array, so there is no lock.
+ */
+struct veth_tp4 {
+	struct tp4_packet_array	*rx;
+	struct tp4_xdp		xdp;
+	struct veth_xdp_buff	xdp_buff;
+	struct sk_buff		*skbs[VETH_TP4_FRAMES];
+	struct tp4_packet_array	*from_stack;
+	struct tp4_packet_array	*to_kernel;
+	struct veth_tp4_poll	*rx_poll;
+
+	struct tp4_packet_array	*tx ____cacheline_aligned_in_smp;
+	struct tp4_packet_array	*to_stack;
+	struct veth_tp4_poll	*tx_poll;
+};
+
+static bool veth_tp4_is_bound(const struct veth_rq *rq)
+{
+	return rcu_access_pointer(rq->tp4);
+}
+
+/* NAPI reads the ring not only for an XDP program. */
+static bool veth_tp4_ring_is_read(const struct veth_rq *rq)
+{
+	return rcu_access_pointer(rq->napi);
+}
+
+/* Is there a queue with a zero-copy queue pair at this end or the other? */
+static bool veth_tp4_users(const struct net_device *dev)
+{
+	const struct veth_priv *priv = netdev_priv(dev);
+	unsigned int i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (priv->rq[i].tp4_users)
+			return true;
+	}
+	return false;
+}
+
+/* Does NAPI run for the sake of a zero-copy queue pair? */
+static bool veth_tp4_has_napi(const struct veth_rq *rq)
+{
+	return rq->tp4_users && rcu_access_pointer(rq->napi);
+}
+
+static void veth_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
+{
+	struct veth_tp4 *tp4 = opaque;
+	struct veth_rq *rq = tp4->rx_poll->rq;
+
+	skb->protocol = eth_type_trans(skb, rq->dev);
+	napi_gro_receive(&rq->xdp_napi, skb);
+}
+
+static void veth_tp4_deliver_stack(void *opaque, struct sk_buff *skb)
+{
+	struct veth_tp4 *tp4 = opaque;
+	struct veth_tp4_poll *poll = tp4->tx_poll;
+
+	skb->protocol = eth_type_trans(skb, poll->rq->dev);
+	skb = veth_xdp_rcv_skb(poll->rq, skb, poll->bq, poll->stats);
+	if (skb)
+		napi_gro_receive(&poll->rq->xdp_napi, skb);
+}
+
+/* Of a packet that the peer's stack has sent, its skb tells. */
+static void veth_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
+{
+	u32 handle = tp4f_get_handle(p);
+	struct veth_tp4 *tp4 = arg;
+
+	tp4->xdp_buff.skb = tp4->skbs[handle];
+	tp4->skbs[handle] = NULL;
+}
+
+static int veth_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
+{
+	const struct veth_tp4 *tp4 = arg;
+	struct veth_tp4_poll *poll = tp4->rx_poll;
+
+	if (unlikely(poll->bq->count == VETH_XDP_TX_BULK_SIZE))
+		veth_xdp_flush_bq(poll->rq, poll->bq);
+	poll->bq->q[poll->bq->count++] = frame;
+	return 0;
+}
+
+/* Let the receiver begin with what is there, and the sender go on. */
+static void veth_tp4_flush_peer(struct veth_tp4_poll *poll)
+{
+	tp4a_flush(poll->to);
+	tp4a_flush(poll->peer->tx);
+}
+
+/* May a packet be sent, and received, that is too short or a little long?
+ * Return: whether it may; what may not be sent has its error then.
+ */
+static bool veth_tp4_check(const struct veth_tp4_poll *poll,
+			   struct tp4_frame_set *p, u32 len)
+{
+	u32 max = READ_ONCE(poll->rq->dev->mtu) + ETH_HLEN + VLAN_HLEN;
+	int error = tp4f_check_len(p, poll->peer_dev, len);
+
+	if (unlikely(error)) {
+		tp4f_set_error(p, -error);
+		return false;
+	}
+	if (likely(len <= max))
+		return true;
+	poll->stats->xdp_bytes += len;
+	poll->stats->rx_drops++;
+	return false;
+}
+
+/* Receive a packet that the peer has posted to be sent. */
+static void veth_tp4_rcv_packet(const struct veth_tp4_poll *poll,
+				struct tp4_frame_set *p)
+{
+	u32 len = tp4f_packet_len(p);
+
+	if (unlikely(len < ETH_HLEN || len > poll->max_len) &&
+	    !veth_tp4_check(poll, p, len))
+		return;
+
+	poll->stats->xdp_bytes += len;
+	if (unlikely(!tp4a_add_packet(poll->to, p)))
+		poll->stats->rx_drops++;
+}
+
+/* Receive what the peer has posted to be sent. */
+static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
+{
+	struct tp4_packet_array *tx = poll->peer->tx;
+	struct tp4_frame_set p;
+	int done = 0;
+
+	poll->to = poll->own ? poll->own->rx : poll->peer->to_stack;
+	poll->max_len = min(READ_ONCE(poll->rq->dev->mtu),
+			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
+	tp4a_populate(tx);
+	while (done < budget && tp4a_next_packet(tx, &p)) {
+		veth_tp4_rcv_packet(poll, &p);
+		if (++done % VETH_TP4_BATCH == 0)
+			veth_tp4_flush_peer(poll);
+	}
+	veth_tp4_flush_peer(poll);
+	return done;
+}
+
+/* What an skb was before; the rest of it is whoever's. */
+struct veth_tp4_cb {
+	bool	is_frame;	/* of XDP */
+};
+
+static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
+{
+	return (struct veth_tp4_cb *)skb->cb;
+}
+
+static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
+{
+	struct tp4_packet_array *from = poll->own->from_stack;
+	struct tp4_frame_set p;
+
+	for (;;) {
+		tp4a_populate(from);
+		if (!tp4a_next_packet(from, &p))
+			break;
+		do {
+			if (!tp4a_copy_packet(poll->own->rx, &p))
+				poll->stats->rx_drops++;
+		} while (tp4a_next_packet(from, &p));
+		tp4a_flush(from);
+	}
+}
+
+/* The same for an XDP program, which may ask for what the skbs tell: they are
+ * kept until it has run.
+ */
+static void veth_tp4_copy_skbs_xdp(struct veth_tp4_poll *poll)
+{
+	struct veth_tp4 *tp4 = poll->own;
+	struct tp4_frame_set p;
+	struct sk_buff *skb;
+
+	for (;;) {
+		tp4a_populate(tp4->from_stack);
+		skb = tp4a_next_skb(tp4->from_stack, &p);
+		if (!skb)
+			break;
+		do {
+			u32 handle = tp4a_next_handle(tp4->rx);
+
+			if (!tp4a_copy_packet(tp4->rx, &p))
+				poll->stats->rx_drops++;
+			else if (!veth_tp4_cb(skb)->is_frame)
+				tp4->skbs[handle] = skb;
+			skb = tp4a_next_skb(tp4->from_stack, &p);
+		} while (skb);
+		tp4a_flush(tp4->rx);
+		tp4a_flush(tp4->from_stack);
+	}
+}
+
+/* Receive what the peer's stack, or XDP, has sent, if it goes to a ring. */
+static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
+{
+	struct tp4_packet_array *from = poll->own->from_stack;
+	struct veth_stats *stats = poll->stats;
+	struct veth_rq *rq = poll->rq;
+	int done = 0;
+
+	while (done < budget) {
+		void *ptr = __ptr_ring_consume(&rq->xdp_ring);
+		bool is_frame = veth_is_xdp_frame(ptr);
+		struct sk_buff *skb = ptr;
+
+		if (!ptr)
+			break;
+		done++;
+		if (is_frame) {
+			struct xdp_frame *frame = veth_ptr_to_xdp(ptr);
+
+			skb = xdp_build_skb_from_frame(frame, rq->dev);
+			if (unlikely(!skb)) {
+				xdp_return_frame(frame);
+				stats->rx_drops++;
+				continue;
+			}
+		}
+		stats->xdp_bytes += skb->len;
+		__skb_push(skb, ETH_HLEN);
+		veth_tp4_cb(skb)->is_frame = is_frame;
+		stats->rx_drops += tp4a_add_skb(from, skb);
+	}
+
+	if (poll->own->xdp.prog)
+		veth_tp4_copy_skbs_xdp(poll);
+	else
+		veth_tp4_copy_skbs(poll);
+	return done;
+}
+
+static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
+{
+	struct veth_tp4 *tp4 = poll->own;
+
+	tp4->rx_poll = poll;
+	tp4->xdp.prog = rcu_dereference_bh(poll->rq->xdp_prog);
+	tp4a_set_napi(tp4->rx, &poll->rq->xdp_napi);
+	tp4a_populate(tp4->rx);
+}
+
+/* Give the ring what has been received. */
+static void veth_tp4_end_rx(struct veth_tp4_poll *poll)
+{
+	struct tp4_xdp *xdp = &poll->own->xdp;
+
+	tp4a_flush(poll->own->rx);
+	poll->stats->xdp_drops += xdp->drops;
+	poll->stats->rx_drops += xdp->errors;
+	poll->stats->xdp_tx += xdp->tx;
+	poll->stats->xdp_redirect += xdp->redirect;
+	xdp->drops = 0;
+	xdp->errors = 0;
+	xdp->tx = 0;
+	xdp->redirect = 0;
+}
+
+static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
+{
+	struct veth_rq *rq = poll->rq;
+	int done = 0, share = budget;
+
+	/* Neither of the two senders may starve the other, and a budget may be
+	 * one packet.
+	 */
+	if (poll->peer) {
+		rq->tp4_turn ^= 1;
+		share = (budget + rq->tp4_turn) / 2;
+	}
+	if (poll->own) {
+		veth_tp4_begin_rx(poll);
+		done = veth_tp4_rcv_skbs(poll, share);
+	} else if (!__ptr_ring_empty(&rq->xdp_ring)) {
+		budget -= share;
+	}
+
+	if (poll->peer) {
+		poll->peer->tx_poll = poll;
+		tp4a_need_wakeup(poll->peer->tx, false);
+		done += veth_tp4_rcv_peer(poll, budget - done);
+	}
+	if (poll->own)
+		veth_tp4_end_rx(poll);
+
+	/* veth_xdp_rcv() adds what is in poll->stats. */
+	u64_stats_update_begin(&rq->stats.syncp);
+	rq->stats.vs.xdp_packets += done;
+	u64_stats_update_end(&rq->stats.syncp);
+	return done;
+}
+
+/* The zero-copy queue pair of this end, if it receives, or NULL */
+static struct veth_tp4 *veth_tp4_own(const struct veth_rq *rq)
+{
+	struct veth_tp4 *tp4 = rcu_dereference_bh(rq->tp4);
+
+	return tp4 && tp4->rx ? tp4 : NULL;
+}
+
+/* The zero-copy queue pair at the other end, if it sends, or NULL */
+static struct veth_tp4 *veth_tp4_peer(const struct veth_rq *rq,
+				      const struct net_device *peer_dev)
+{
+	const struct veth_priv *peer_priv, *priv = netdev_priv(rq->dev);
+	int queue = rq - priv->rq;
+	struct veth_tp4 *tp4;
+
+	if (!peer_dev || !netif_running(peer_dev) ||
+	    queue >= peer_dev->real_num_rx_queues)
+		return NULL;
+	peer_priv = netdev_priv(peer_dev);
+	tp4 = rcu_dereference_bh(peer_priv->rq[queue].tp4);
+	return tp4 && tp4->tx ? tp4 : NULL;
+}
+
+static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
+		    struct veth_xdp_tx_bq *bq, struct veth_stats *stats)
+{
+	struct veth_tp4_poll poll = {
+		.rq = rq,
+		.bq = bq,
+		.stats = stats,
+		.peer_dev = peer_dev,
+		.own = veth_tp4_own(rq),
+		.peer = veth_tp4_peer(rq, peer_dev),
+	};
+	int done = 0;
+
+	if (unlikely(poll.own || poll.peer))
+		done = veth_tp4_rcv(&poll, budget);
+	return done + veth_xdp_rcv(rq, poll.own ? 0 : budget - done, bq, stats);
+}
+
+/* This NAPI is about to sleep: has something been posted since it looked? */
+static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
+{
+	struct veth_tp4 *tp4 = veth_tp4_peer(rq, peer_dev);
+
+	if (!tp4)
+		return false;
+	tp4a_need_wakeup(tp4->tx, true);
+	return tp4a_has_work(tp4->tx);
+}
+
+/* Turn NAPI off for all queues but those with a zero-copy queue pair. */
+static void veth_tp4_napi_del_rest(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	unsigned int i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		struct veth_rq *rq = &priv->rq[i];
+
+		if (!veth_tp4_has_napi(rq) && rcu_access_pointer(rq->napi))
+			veth_napi_del_range(dev, i, i + 1);
+	}
+}
+
+/* Turn NAPI on for the other queues; @enable does so for a range. */
+static int veth_tp4_napi_enable_rest(struct net_device *dev,
+				     int (*enable)(struct net_device *dev,
+						   int start, int end))
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (veth_tp4_has_napi(&priv->rq[i]))
+			continue;
+		err = enable(dev, i, i + 1);
+		if (err) {
+			veth_tp4_napi_del_rest(dev);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* Does NAPI run also without an XDP program, if only for some queues? */
+static bool veth_tp4_napi_requested(const struct net_device *dev)
+{
+	if (veth_tp4_users(dev))
+		return true;
+	return veth_gro_requested(dev);
+}
+
+/* What a device takes from XDP depends on whether its peer has NAPI. */
+static void veth_tp4_set_xdp_features(const struct veth_priv *priv)
+{
+	struct net_device *peer = rtnl_dereference(priv->peer);
+
+	if (peer)
+		veth_set_xdp_features(peer);
+}
+
+/* Is NAPI on or off for all queues alike, with those of zero-copy queue pairs? */
+static bool veth_napi_is_common(const struct net_device *dev)
+{
+	const struct veth_priv *priv = netdev_priv(dev);
+
+	return !netif_running(dev) || priv->_xdp_prog || veth_gro_requested(dev);
+}
+
+/* A zero-copy queue pair of either end needs NAPI at both. */
+static int veth_tp4_napi_get(struct net_device *dev, int queue)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct veth_rq *rq = &priv->rq[queue];
+	int err;
+
+	if (!rq->tp4_users && !veth_napi_is_common(dev)) {
+		err = veth_napi_enable_range(dev, queue, queue + 1);
+		if (err)
+			return err;
+	}
+	rq->tp4_users++;
+	veth_tp4_set_xdp_features(priv);
+	return 0;
+}
+
+static void veth_tp4_napi_put(struct net_device *dev, int queue)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct veth_rq *rq = &priv->rq[queue];
+
+	rq->tp4_users--;
+	veth_tp4_set_xdp_features(priv);
+	if (!rq->tp4_users && !veth_napi_is_common(dev))
+		veth_napi_del_range(dev, queue, queue + 1);
+}
+
+/* The device goes up, and only zero-copy queue pairs want NAPI. */
+static int veth_tp4_open(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	int err, i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (!priv->rq[i].tp4_users)
+			continue;
+		err = veth_napi_enable_range(dev, i, i + 1);
+		if (err)
+			goto undo;
+	}
+	return 0;
+
+undo:
+	while (i--) {
+		if (priv->rq[i].tp4_users)
+			veth_napi_del_range(dev, i, i + 1);
+	}
+	return err;
+}
+
+static void veth_tp4_close(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	int i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (veth_tp4_has_napi(&priv->rq[i]))
+			veth_napi_del_range(dev, i, i + 1);
+	}
+}
+
+static void veth_tp4_free(struct veth_tp4 *tp4)
+{
+	tp4a_free(tp4->rx);
+	tp4a_free(tp4->from_stack);
+	tp4a_free(tp4->to_kernel);
+	tp4a_free(tp4->tx);
+	tp4a_free(tp4->to_stack);
+	kfree(tp4);
+}
+
+static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
+				       const struct tp4_netdev_parms *parms)
+{
+	struct veth_tp4 *tp4;
+
+	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL_ACCOUNT);
+	if (!tp4)
+		return NULL;
+
+	tp4->from_stack = tp4a_skb_source_new(VETH_TP4_FRAMES);
+	tp4->to_kernel = tp4a_skb_sink_new(VETH_TP4_FRAMES, tp4,
+					   veth_tp4_deliver_kernel);
+	tp4->to_stack = tp4a_skb_sink_new(VETH_TP4_FRAMES, tp4,
+					  veth_tp4_deliver_stack);
+	if (!tp4->from_stack || !tp4->to_kernel || !tp4->to_stack)
+		goto free;
+	if (parms->tx_opaque) {
+		tp4->tx = tp4a_tx_new(parms->tx_opaque, VETH_TP4_FRAMES, NULL);
+		if (!tp4->tx)
+			goto free;
+	}
+	if (parms->rx_opaque) {
+		tp4->rx = tp4a_rx_new(parms->rx_opaque, VETH_TP4_FRAMES, NULL);
+		if (!tp4->rx)
+			goto free;
+		tp4->xdp.buff = &tp4->xdp_buff.xdp;
+		tp4->xdp.rxq = &rq->xdp_rxq;
+		tp4->xdp.to_kernel = tp4->to_kernel;
+		tp4->xdp.prepare = veth_tp4_xdp_prepare;
+		tp4->xdp.xmit = veth_tp4_xdp_tx;
+		tp4->xdp.arg = tp4;
+		tp4a_set_xdp(tp4->rx, &tp4->xdp);
+	}
+	return tp4;
+
+free:
+	veth_tp4_free(tp4);
+	return NULL;
+}
+
+static int veth_tp4_enable(struct net_device *dev,
+			   const struct tp4_netdev_parms *parms)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(priv->peer);
+	int err, queue = parms->queue_pair;
+	struct veth_tp4 *tp4;
+
+	if (!peer || queue >= peer->real_num_rx_queues)
+		return -ENXIO;
+
+	err = veth_tp4_napi_get(dev, queue);
+	if (err)
+		return err;
+	err = veth_tp4_napi_get(peer, queue);
+	if (err)
+		goto put_dev;
+
+	err = -ENOMEM;
+	tp4 = veth_tp4_alloc(&priv->rq[queue], parms);
+	if (!tp4)
+		goto put_peer;
+	rcu_assign_pointer(priv->rq[queue].tp4, tp4);
+	return 0;
+
+put_peer:
+	veth_tp4_napi_put(peer, queue);
+put_dev:
+	veth_tp4_napi_put(dev, queue);
+	return err;
+}
+
+static int veth_tp4_disable(struct net_device *dev, int queue_pair)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(priv->peer);
+	struct veth_rq *rq = &priv->rq[queue_pair];
+	struct veth_tp4 *tp4 = rtnl_dereference(rq->tp4);
+
+	RCU_INIT_POINTER(rq->tp4, NULL);
+	synchronize_net();
+	veth_tp4_free(tp4);
+
+	veth_tp4_napi_put(dev, queue_pair);
+	/* Without a peer, both ends are on their way out. */
+	if (peer)
+		veth_tp4_napi_put(peer, queue_pair);
+	return 0;
+}
+
+static int veth_tp4_zerocopy(struct net_device *dev,
+			     struct tp4_netdev_parms *parms)
+{
+	switch (parms->command) {
+	case TP4_ENABLE:
+		return veth_tp4_enable(dev, parms);
+	case TP4_DISABLE:
+		return veth_tp4_disable(dev, parms->queue_pair);
+	}
+	return -EINVAL;
+}
+
+static int veth_tp4_wake(struct net_device *dev, int queue)
+{
+	struct veth_priv *priv;
+
+	if (!dev || queue >= dev->real_num_rx_queues)
+		return -ENETDOWN;
+	priv = netdev_priv(dev);
+	if (!rcu_access_pointer(priv->rq[queue].napi))
+		return -ENETDOWN;
+	__veth_xdp_flush(&priv->rq[queue]);
+	return 0;
+}
+
+/* The receiver's NAPI fills its Rx array and empties the sender's Tx array. */
+static int veth_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	int err = 0;
+
+	/* What is scheduled runs here and now. */
+	local_bh_disable();
+	if (flags & TP4_WAKEUP_RX)
+		err = veth_tp4_wake(dev, queue_pair);
+	if (flags & TP4_WAKEUP_TX)
+		err = veth_tp4_wake(rcu_dereference_bh(priv->peer), queue_pair);
+	local_bh_enable();
+	return err;
+}
+
+/* Send what had to wait until this end, or the other one, was up. */
+static void veth_tp4_kick(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	unsigned int i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (veth_tp4_is_bound(&priv->rq[i]))
+			veth_tp4_xmit(dev, i, TP4_WAKEUP_TX);
+	}
+}
+
+/* Would @dev lose a queue pair whose zero-copy socket is at the other end? */
+static bool veth_tp4_peer_needs(const struct net_device *peer,
+				unsigned int rx_count)
+{
+	const struct veth_priv *peer_priv = netdev_priv(peer);
+
+	for (; rx_count < peer->num_rx_queues; rx_count++) {
+		if (veth_tp4_is_bound(&peer_priv->rq[rx_count]))
+			return true;
+	}
+	return false;
+}
+#else
+static bool veth_tp4_is_bound(const struct veth_rq *rq)
+{
+	return false;
+}
+
+static bool veth_tp4_ring_is_read(const struct veth_rq *rq)
+{
+	return rcu_access_pointer(rq->xdp_prog);
+}
+
+static bool veth_tp4_users(const struct net_device *dev)
+{
+	return false;
+}
+
+static bool veth_tp4_has_napi(const struct veth_rq *rq)
+{
+	return false;
+}
+
+static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
+		    struct veth_xdp_tx_bq *bq, struct veth_stats *stats)
+{
+	return veth_xdp_rcv(rq, budget, bq, stats);
+}
+
+static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
+{
+	return false;
+}
+
+static void veth_tp4_napi_del_rest(struct net_device *dev)
+{
+}
+
+static int veth_tp4_napi_enable_rest(struct net_device *dev,
+				     int (*enable)(struct net_device *dev,
+						   int start, int end))
+{
+	return 0;
+}
+
+static bool veth_tp4_napi_requested(const struct net_device *dev)
+{
+	return veth_gro_requested(dev);
+}
+
+static int veth_tp4_open(struct net_device *dev)
+{
+	return 0;
+}
+
+static void veth_tp4_close(struct net_device *dev)
+{
+}
+
+static void veth_tp4_kick(struct net_device *dev)
+{
+}
+
+static bool veth_tp4_peer_needs(const struct net_device *peer,
+				unsigned int rx_count)
+{
+	return false;
+}
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which queue pairs of a device are in zero-copy mode of TPACKET_V4 */
+#ifndef _LINUX_TPACKET4_QUEUE_H
+#define _LINUX_TPACKET4_QUEUE_H
+
+#include <linux/netdevice.h>
+#include <net/netdev_rx_queue.h>
+
+#ifdef CONFIG_PACKET_V4
+/**
+ * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
+ * @dev:	the device
+ * @queue_pair:	the queue pair, in range or not
+ *
+ * Context: Under RTNL; a hint without it.
+ * Return: whether it is.
+ */
+static inline bool tp4_queue_is_bound(const struct net_device *dev,
+				      unsigned int queue_pair)
+{
+	return queue_pair < dev->num_rx_queues &&
+	       READ_ONCE(dev->_rx[queue_pair].tp4);
+}
+
+unsigned long tp4_queue_inode(const struct net_device *dev,
+			      unsigned int queue_pair);
+#else
+static inline bool tp4_queue_is_bound(const struct net_device *dev,
+				      unsigned int queue_pair)
+{
+	return false;
+}
+
+static inline unsigned long tp4_queue_inode(const struct net_device *dev,
+					    unsigned int queue_pair)
+{
+	return 0;
+}
+#endif
+
+#endif /* _LINUX_TPACKET4_QUEUE_H */
