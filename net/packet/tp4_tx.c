@@ -18,6 +18,7 @@
 
 #include "internal.h"
 #include "tp4_area.h"
+#include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_tx.h"
 
@@ -58,6 +59,7 @@ enum tp4_tx_state {
  * @frame:	number of the frame in the area
  * @len:	bytes of the packet in the frame
  * @offset:	bytes from the frame's start to them
+ * @meta:	not 0 if the frame starts with metadata
  * @state:	enum tp4_tx_state, of a packet's first frame
  */
 struct tp4_tx_pkt {
@@ -69,6 +71,7 @@ struct tp4_tx_pkt {
 	u32			frame;
 	u32			len;
 	u16			offset;
+	u8			meta;
 	int			state;
 };
 
@@ -134,9 +137,12 @@ struct tp4_tx_call {
 	struct tp4_tx		*tx;
 	struct net_device	*dev;
 	struct sockcm_cookie	sockc;
+	const u8		*addr;
 	__be16			proto;
 	bool			wait;
+	bool			raw;
 	int			hard_header_len;
+	int			reserve;	/* of it, what the data has */
 	int			bytes;
 	u32			budget;
 };
@@ -205,6 +211,7 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 		pkt->frame = descs[i].idx;
 		pkt->len = descs[i].len;
 		pkt->offset = descs[i].offset;
+		pkt->meta = descs[i].flags & TP4_META;
 		*more = pkt;
 		more = &pkt->more;
 	}
@@ -288,12 +295,12 @@ static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u32 len,
 	skb_zcopy_init(skb, &pkt->ubuf);
 }
 
-static void tp4_tx_parse_headers(struct sk_buff *skb)
+static void tp4_tx_parse_headers(struct sk_buff *skb, bool raw)
 {
 	int depth;
 
 	skb_reset_mac_header(skb);
-	if (!skb->protocol || skb->protocol == htons(ETH_P_ALL))
+	if ((!skb->protocol || skb->protocol == htons(ETH_P_ALL)) && raw)
 		skb->protocol = dev_parse_header_protocol(skb);
 	skb_probe_transport_header(skb);
 
@@ -304,10 +311,9 @@ static void tp4_tx_parse_headers(struct sk_buff *skb)
 }
 
 /* Copy the first @linear bytes of a packet, and refer to the rest. */
-static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb,
+static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb, u8 *to,
 			const struct tp4_tx_pkt *pkt, u32 linear)
 {
-	u8 *to = skb->data;
 	u32 bytes = 0;
 
 	for (; pkt; pkt = pkt->more) {
@@ -345,11 +351,33 @@ static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 {
 	const struct net_device *dev = call->dev;
 
-	if (likely(len >= call->hard_header_len))
+	if (likely(len >= call->reserve))
 		return true;
 	memset(skb->data + len, 0, skb->len - len);
 	return call->hard_header_len == READ_ONCE(dev->hard_header_len) &&
 	       dev_validate_header(dev, skb->data, len);
+}
+
+/* Do as the metadata of a packet of @len bytes says, if it is right. */
+static noinline bool tp4_tx_do_meta(const struct tp4_tx_call *call,
+				    const struct tp4_tx_pkt *pkt, u32 len,
+				    struct sk_buff *skb)
+{
+	const struct tp4_queue *q = call->tx->q;
+	u32 header = call->raw ? 0 : skb->len - len;
+
+	return !tp4_meta_to_skb(tp4_area_frame(q->area, pkt->frame), skb,
+				q->sk, header);
+}
+
+/* May the device send a packet that is longer than @max? */
+static bool tp4_tx_long_ok(const struct net_device *dev,
+			   const struct sk_buff *skb, u32 len, u32 max)
+{
+	if (skb_is_gso(skb))
+		return true;
+	return len <= max + VLAN_HLEN && dev->type == ARPHRD_ETHER &&
+	       eth_hdr(skb)->h_proto == htons(ETH_P_8021Q);
 }
 
 /* Build the skb of a packet of @len bytes.
@@ -360,38 +388,42 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 				    const struct tp4_tx_pkt *pkt, u32 len)
 {
 	const struct net_device *dev = call->dev;
-	int hhl = call->hard_header_len;
-	u32 max = READ_ONCE(dev->mtu) + hhl;
+	int reserve = call->reserve;
+	u32 max = READ_ONCE(dev->mtu) + reserve;
 	struct tp4_tx *tx = call->tx;
 	struct sk_buff *skb;
 	u32 linear, hlen;
 	bool noblock;
 	int err;
 
-	if (unlikely(len > max + VLAN_HLEN))
+	/* What metadata says is to be segmented may have any length. */
+	if (unlikely(len > max + VLAN_HLEN) && !pkt->meta)
 		return ERR_PTR(-EMSGSIZE);
 
 	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
-	linear = max_t(u32, linear, hhl);
+	linear = max_t(u32, linear, reserve);
 	/* Memory of this batch comes back only once it is sent. */
 	noblock = !call->wait || tx->nr_skbs;
 	if (!noblock)
 		tp4_tx_flush(tx);
-	hlen = LL_RESERVED_SPACE_EX(dev, hhl);
+	hlen = LL_RESERVED_SPACE_EX(dev, call->hard_header_len);
 	skb = sock_alloc_send_skb(tx->q->sk, hlen + dev->needed_tailroom +
-				  linear - hhl, noblock, &err);
+				  linear - reserve, noblock, &err);
 	if (unlikely(!skb))
 		return ERR_PTR(err);
 
 	skb_reserve(skb, hlen);
 	skb_reset_network_header(skb);
-	skb_push(skb, hhl);
-	skb_put(skb, linear - hhl);
-	tp4_tx_fill(tx, skb, pkt, min(linear, len));
-	if (unlikely(!tp4_tx_header_ok(call, skb, len))) {
-		kfree_skb(skb);
-		return ERR_PTR(-EINVAL);
-	}
+	skb_push(skb, reserve);
+	if (unlikely(!call->raw) &&
+	    dev_hard_header(skb, call->dev, ntohs(call->proto), call->addr,
+			    NULL, len) < 0)
+		goto bad;
+	skb_put(skb, linear - reserve);
+	tp4_tx_fill(tx, skb, skb_tail_pointer(skb) - linear, pkt,
+		    min(linear, len));
+	if (unlikely(!tp4_tx_header_ok(call, skb, len)))
+		goto bad;
 
 	skb->dev = call->dev;
 	skb->protocol = call->proto;
@@ -400,15 +432,19 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_set_delivery_type_by_clockid(skb, call->sockc.transmit_time,
 					 tx->q->sk->sk_clockid);
 	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
-	tp4_tx_parse_headers(skb);
+	tp4_tx_parse_headers(skb, call->raw);
 
-	if (unlikely(len > max) &&
-	    (dev->type != ARPHRD_ETHER ||
-	     eth_hdr(skb)->h_proto != htons(ETH_P_8021Q))) {
+	if (unlikely(pkt->meta) && !tp4_tx_do_meta(call, pkt, len, skb))
+		goto bad;
+	if (unlikely(len > max) && !tp4_tx_long_ok(dev, skb, len, max)) {
 		kfree_skb(skb);
 		return ERR_PTR(-EMSGSIZE);
 	}
 	return skb;
+
+bad:
+	kfree_skb(skb);
+	return ERR_PTR(-EINVAL);
 }
 
 static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
@@ -698,7 +734,7 @@ wait:
 
 static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 					 const struct msghdr *msg,
-					 __be16 *proto)
+					 __be16 *proto, const u8 **addr)
 {
 	DECLARE_SOCKADDR(struct sockaddr_ll *, saddr, msg->msg_name);
 	struct net_device *dev;
@@ -714,6 +750,13 @@ static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 			return ERR_PTR(-EINVAL);
 		*proto = saddr->sll_protocol;
 		dev = dev_get_by_index(sock_net(&po->sk), saddr->sll_ifindex);
+		if (dev && po->sk.sk_type == SOCK_DGRAM &&
+		    msg->msg_namelen < dev->addr_len +
+				       offsetof(struct sockaddr_ll, sll_addr)) {
+			dev_put(dev);
+			return ERR_PTR(-EINVAL);
+		}
+		*addr = saddr->sll_addr;
 	}
 	if (unlikely(!dev))
 		return ERR_PTR(-ENXIO);
@@ -791,6 +834,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	struct tp4_tx_call call = {
 		.po = po,
 		.wait = !(msg->msg_flags & MSG_DONTWAIT),
+		.raw = po->sk.sk_type == SOCK_RAW,
 	};
 	struct sock *sk = &po->sk;
 	struct tp4_queue *q;
@@ -805,7 +849,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 		goto unlock;
 	}
 
-	call.dev = tp4_tx_dev_get(po, msg, &call.proto);
+	call.dev = tp4_tx_dev_get(po, msg, &call.proto, &call.addr);
 	if (IS_ERR(call.dev)) {
 		err = PTR_ERR(call.dev);
 		goto unlock;
@@ -822,6 +866,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	call.tx = q->tx;
 	call.budget = q->mask + 1;
 	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
+	call.reserve = call.raw ? call.hard_header_len : 0;
 	err = tp4_tx_loop(&call, xmit, sock_sndtimeo(sk, !call.wait));
 put_dev:
 	dev_put(call.dev);
