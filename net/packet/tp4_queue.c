@@ -250,7 +250,8 @@ int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 
 	for (i = 0; i < nr; i++) {
 		descs[i].error = 0;
-		if (unlikely(!tp4q_desc_valid(q, &descs[i]))) {
+		if (unlikely(!tp4q_desc_valid(q, &descs[i]) ||
+			     !tp4q_meta_valid(q, &descs[i], i))) {
 			descs[i].error = EINVAL;
 			err = -EINVAL;
 			continue;

@@ -38,6 +38,7 @@ struct tp4_tx;
  * @mask:	slots of the ring, less one
  * @offset:	bytes from the start of a frame to received data
  * @room:	bytes of received data that a frame takes
+ * @meta:	TP4_META where packets have metadata, else 0
  * @zerocopy:	the driver reads the ring, not the socket
  * @in_chain:	the descriptors of a packet that was refused as too long are
  *		being skipped (Tx)
@@ -50,7 +51,7 @@ struct tp4_tx;
  *		nothing posted (Tx)
  * @invalid:	descriptors refused
  *
- * Up to and with @room nothing changes while the ring is in use. Readers of
+ * Up to and with @meta nothing changes while the ring is in use. Readers of
  * the ring take turns: @in belongs to sk_receive_queue.lock on Rx, to
  * pg_vec_lock on Tx, and so does @in_chain; in zero-copy mode they belong to
  * the driver. @zerocopy is set under pg_vec_lock; it is cleared, with release
@@ -76,6 +77,7 @@ struct tp4_queue {
 	u32			mask;
 	u32			offset;
 	u32			room;
+	u8			meta;
 	bool			zerocopy;
 	bool			in_chain;
 	bool			returned;
@@ -186,8 +188,19 @@ static inline bool tp4q_desc_valid(const struct tp4_queue *q,
 	/* No bytes are very many here. */
 	u64 last = (u64)(desc->len - 1) + desc->offset;
 
-	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
+	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT | TP4_META)) &&
 	       desc->idx < q->area->nr_frames && last < q->area->frame_size;
+}
+
+/* May the copy of a descriptor, the packet's @nr-th, have the flags that it has?
+ * Metadata is in the first frame, and not under the data.
+ */
+static inline bool tp4q_meta_valid(const struct tp4_queue *q,
+				   const struct tpacket4_desc *desc, u32 nr)
+{
+	if (likely(!(desc->flags & TP4_META)))
+		return true;
+	return q->meta && !nr && desc->offset >= sizeof(struct tpacket4_meta);
 }
 
 /**

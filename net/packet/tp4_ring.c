@@ -28,7 +28,8 @@
 #define TP4_ROOM_MIN		64
 
 static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
-					 u32 desc_nr, u32 offset)
+					 const struct tpacket_req4 *req,
+					 u32 offset)
 {
 	struct tp4_queue *q;
 
@@ -36,18 +37,19 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 	if (!q)
 		return NULL;
 
-	q->held = kvmalloc_array(desc_nr, sizeof(*q->held),
+	q->held = kvmalloc_array(req->desc_nr, sizeof(*q->held),
 				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!q->held) {
 		kfree(q);
 		return NULL;
 	}
-	memset32(q->held, TP4_NOT_HELD, desc_nr);
+	memset32(q->held, TP4_NOT_HELD, req->desc_nr);
 	q->sk = sk;
 	q->area = area;
-	q->mask = desc_nr - 1;
+	q->mask = req->desc_nr - 1;
 	q->offset = offset;
 	q->room = area->frame_size - offset;
+	q->meta = req->flags & TP4_RING_META ? TP4_META : 0;
 	return q;
 }
 
@@ -91,24 +93,26 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 			      optlen);
 	if (err)
 		return err;
-	if (req4.flags || req4.reserved)
+	if ((req4.flags & ~TP4_RING_META) || req4.reserved)
 		return -EINVAL;
 	if (!req4.desc_nr)
 		return 0;
 	if (!is_power_of_2(req4.desc_nr) || req4.desc_nr < TP4_DESC_NR_MIN ||
-	    req4.desc_nr > TP4_DESC_NR_MAX || po->vnet_hdr_sz)
+	    req4.desc_nr > TP4_DESC_NR_MAX)
 		return -EINVAL;
 
 	area = tp4_area_get_by_fd(req4.mr_fd);
 	if (IS_ERR(area))
 		return PTR_ERR(area);
 	offset = (u64)area->headroom + po->tp_reserve;
-	if (offset > area->frame_size - TP4_ROOM_MIN) {
+	if (offset > area->frame_size - TP4_ROOM_MIN ||
+	    ((req4.flags & TP4_RING_META) &&
+	     area->headroom < sizeof(struct tpacket4_meta))) {
 		tp4_area_put(area);
 		return -EINVAL;
 	}
 
-	q = tp4_queue_alloc(sk, area, req4.desc_nr, offset);
+	q = tp4_queue_alloc(sk, area, &req4, offset);
 	if (!q) {
 		tp4_area_put(area);
 		return -ENOMEM;

@@ -21,13 +21,10 @@ static inline bool packet_is_v4(const struct packet_sock *po)
 	return tp4_is_version(po->tp_version);
 }
 
-/* What a socket must be to be V4: SOCK_RAW, and all protocols or none yet, and
- * without what only older versions know.
- */
-static inline bool tp4_fits(const struct packet_sock *po, __be16 proto)
+/* What a socket must be to be V4: without what only older versions know. */
+static inline bool tp4_fits(const struct packet_sock *po)
 {
-	return po->sk.sk_type == SOCK_RAW &&
-	       (!proto || proto == htons(ETH_P_ALL)) && !po->copy_thresh &&
+	return !po->copy_thresh && !po->vnet_hdr_sz &&
 	       !packet_sock_flag(po, PACKET_SOCK_TX_HAS_OFF);
 }
 

@@ -12,6 +12,7 @@
 
 #include "internal.h"
 #include "tp4_area.h"
+#include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
@@ -59,9 +60,8 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 
 /* Fill the frames of a packet, and publish its descriptors last to first. */
 static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
-			const struct sk_buff *skb, u32 len)
+			const struct sk_buff *skb, u32 len, bool tagged)
 {
-	bool tagged = skb_vlan_tag_present(skb);
 	struct tpacket4_desc desc = {
 		.offset = q->offset,
 		.len = len - (nr - 1) * q->room,
@@ -77,6 +77,8 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 			skb_copy_bits(skb, nr * q->room, to, desc.len);
 
 		desc.idx = frame;
+		if (!nr)
+			desc.flags |= q->meta;
 		tp4q_publish(q, pos + nr, &desc);
 		desc.len = q->room;
 		desc.flags = TP4_PKT_CONT;
@@ -102,6 +104,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	struct packet_sock *po;
 	struct tp4_queue *q;
 	int skb_len = skb->len;
+	bool tagged = false;
 	unsigned long pos;
 	u32 len, nr = 1;
 
@@ -113,15 +116,21 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 		goto drop;
 
 	q = po->tp4_queue[0];
-	if (dev_has_header(dev))
-		skb_push(skb, skb->data - skb_mac_header(skb));
+	if (dev_has_header(dev)) {
+		if (likely(sk->sk_type == SOCK_RAW))
+			skb_push(skb, skb->data - skb_mac_header(skb));
+		else if (skb->pkt_type == PACKET_OUTGOING)
+			skb_pull(skb, skb_network_offset(skb));
+	}
 
 	len = skb_frags_readable(skb) ? skb->len : skb_headlen(skb);
 	len = tp4_run_filter(skb, sk, len);
 	if (!len)
 		goto restore;
-	if (unlikely(skb_vlan_tag_present(skb)))
+	if (unlikely(skb_vlan_tag_present(skb) && sk->sk_type == SOCK_RAW)) {
+		tagged = true;
 		len += VLAN_HLEN;
+	}
 	if (unlikely(len > q->room))
 		nr = DIV_ROUND_UP(len, q->room);
 
@@ -136,7 +145,11 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	po->stats.stats1.tp_packets++;
 	spin_unlock(&sk->sk_receive_queue.lock);
 
-	tp4_rx_fill(q, pos, nr, skb, len);
+	if (q->meta)
+		tp4_meta_from_skb(tp4_area_frame(q->area,
+						 q->held[pos & q->mask]),
+				  skb, sk, orig_dev);
+	tp4_rx_fill(q, pos, nr, skb, len, tagged);
 wake:
 	sk->sk_data_ready(sk);
 restore:

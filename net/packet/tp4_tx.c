@@ -18,6 +18,7 @@
 
 #include "internal.h"
 #include "tp4_area.h"
+#include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_tx.h"
 
@@ -58,6 +59,7 @@ enum tp4_tx_state {
  * @frame:	number of the frame in the area
  * @len:	bytes of the packet in the frame
  * @offset:	bytes from the frame's start to them
+ * @meta:	not 0 if the frame starts with metadata
  * @state:	enum tp4_tx_state, of a packet's first frame
  */
 struct tp4_tx_pkt {
@@ -69,6 +71,7 @@ struct tp4_tx_pkt {
 	u32			frame;
 	u32			len;
 	u16			offset;
+	u8			meta;
 	int			state;
 };
 
@@ -134,8 +137,10 @@ struct tp4_tx_call {
 	struct tp4_tx		*tx;
 	struct net_device	*dev;
 	struct sockcm_cookie	sockc;
+	const u8		*addr;
 	__be16			proto;
 	bool			wait;
+	bool			raw;
 	int			hard_header_len;
 	int			bytes;
 	u32			budget;
@@ -205,6 +210,7 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 		pkt->frame = descs[i].idx;
 		pkt->len = descs[i].len;
 		pkt->offset = descs[i].offset;
+		pkt->meta = descs[i].flags & TP4_META;
 		*more = pkt;
 		more = &pkt->more;
 	}
@@ -288,12 +294,12 @@ static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u32 len,
 	skb_zcopy_init(skb, &pkt->ubuf);
 }
 
-static void tp4_tx_parse_headers(struct sk_buff *skb)
+static void tp4_tx_parse_headers(struct sk_buff *skb, bool raw)
 {
 	int depth;
 
 	skb_reset_mac_header(skb);
-	if (!skb->protocol || skb->protocol == htons(ETH_P_ALL))
+	if ((!skb->protocol || skb->protocol == htons(ETH_P_ALL)) && raw)
 		skb->protocol = dev_parse_header_protocol(skb);
 	skb_probe_transport_header(skb);
 
@@ -304,10 +310,9 @@ static void tp4_tx_parse_headers(struct sk_buff *skb)
 }
 
 /* Copy the first @linear bytes of a packet, and refer to the rest. */
-static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb,
+static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb, u8 *to,
 			const struct tp4_tx_pkt *pkt, u32 linear)
 {
-	u8 *to = skb->data;
 	u32 bytes = 0;
 
 	for (; pkt; pkt = pkt->more) {
@@ -352,6 +357,20 @@ static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 	       dev_validate_header(dev, skb->data, len);
 }
 
+/* May the device send a packet of @len bytes, of which @header are those of the
+ * link layer?
+ */
+static bool tp4_tx_fits(const struct net_device *dev, const struct sk_buff *skb,
+			u32 len, int header)
+{
+	u32 max = READ_ONCE(dev->mtu) + header;
+
+	if (likely(len <= max) || skb_is_gso(skb))
+		return true;
+	return len <= max + VLAN_HLEN && dev->type == ARPHRD_ETHER &&
+	       eth_hdr(skb)->h_proto == htons(ETH_P_8021Q);
+}
+
 /* Build the skb of a packet of @len bytes.
  * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE where the device will
  * never take the packet, else an errno with which it must wait.
@@ -360,15 +379,15 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 				    const struct tp4_tx_pkt *pkt, u32 len)
 {
 	const struct net_device *dev = call->dev;
-	int hhl = call->hard_header_len;
-	u32 max = READ_ONCE(dev->mtu) + hhl;
+	int hhl = call->raw ? call->hard_header_len : 0;
 	struct tp4_tx *tx = call->tx;
 	struct sk_buff *skb;
 	u32 linear, hlen;
+	int err, header = 0;
 	bool noblock;
-	int err;
 
-	if (unlikely(len > max + VLAN_HLEN))
+	/* What metadata says is to be segmented may have any length. */
+	if (unlikely(len > READ_ONCE(dev->mtu) + hhl + VLAN_HLEN && !pkt->meta))
 		return ERR_PTR(-EMSGSIZE);
 
 	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
@@ -377,7 +396,7 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	noblock = !call->wait || tx->nr_skbs;
 	if (!noblock)
 		tp4_tx_flush(tx);
-	hlen = LL_RESERVED_SPACE_EX(dev, hhl);
+	hlen = LL_RESERVED_SPACE_EX(dev, call->hard_header_len);
 	skb = sock_alloc_send_skb(tx->q->sk, hlen + dev->needed_tailroom +
 				  linear - hhl, noblock, &err);
 	if (unlikely(!skb))
@@ -386,12 +405,17 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_reserve(skb, hlen);
 	skb_reset_network_header(skb);
 	skb_push(skb, hhl);
-	skb_put(skb, linear - hhl);
-	tp4_tx_fill(tx, skb, pkt, min(linear, len));
-	if (unlikely(!tp4_tx_header_ok(call, skb, len))) {
-		kfree_skb(skb);
-		return ERR_PTR(-EINVAL);
+	err = -EINVAL;
+	if (unlikely(!call->raw)) {
+		header = dev_hard_header(skb, call->dev, ntohs(call->proto),
+					 call->addr, NULL, len);
+		if (header < 0)
+			goto free;
 	}
+	skb_put(skb, linear - hhl);
+	tp4_tx_fill(tx, skb, skb->data + header, pkt, min(linear, len));
+	if (call->raw && unlikely(!tp4_tx_header_ok(call, skb, len)))
+		goto free;
 
 	skb->dev = call->dev;
 	skb->protocol = call->proto;
@@ -400,15 +424,22 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_set_delivery_type_by_clockid(skb, call->sockc.transmit_time,
 					 tx->q->sk->sk_clockid);
 	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
-	tp4_tx_parse_headers(skb);
+	tp4_tx_parse_headers(skb, call->raw);
 
-	if (unlikely(len > max) &&
-	    (dev->type != ARPHRD_ETHER ||
-	     eth_hdr(skb)->h_proto != htons(ETH_P_8021Q))) {
-		kfree_skb(skb);
-		return ERR_PTR(-EMSGSIZE);
+	if (unlikely(pkt->meta)) {
+		err = tp4_meta_to_skb(tp4_area_frame(tx->q->area, pkt->frame),
+				      skb, tx->q->sk, header);
+		if (err)
+			goto free;
 	}
+	err = -EMSGSIZE;
+	if (unlikely(!tp4_tx_fits(dev, skb, len, hhl)))
+		goto free;
 	return skb;
+
+free:
+	kfree_skb(skb);
+	return ERR_PTR(err);
 }
 
 static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
@@ -698,7 +729,7 @@ wait:
 
 static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 					 const struct msghdr *msg,
-					 __be16 *proto)
+					 __be16 *proto, const u8 **addr)
 {
 	DECLARE_SOCKADDR(struct sockaddr_ll *, saddr, msg->msg_name);
 	struct net_device *dev;
@@ -714,6 +745,13 @@ static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 			return ERR_PTR(-EINVAL);
 		*proto = saddr->sll_protocol;
 		dev = dev_get_by_index(sock_net(&po->sk), saddr->sll_ifindex);
+		if (dev && po->sk.sk_type == SOCK_DGRAM &&
+		    msg->msg_namelen < dev->addr_len +
+				       offsetof(struct sockaddr_ll, sll_addr)) {
+			dev_put(dev);
+			return ERR_PTR(-EINVAL);
+		}
+		*addr = saddr->sll_addr;
 	}
 	if (unlikely(!dev))
 		return ERR_PTR(-ENXIO);
@@ -791,6 +829,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	struct tp4_tx_call call = {
 		.po = po,
 		.wait = !(msg->msg_flags & MSG_DONTWAIT),
+		.raw = po->sk.sk_type == SOCK_RAW,
 	};
 	struct sock *sk = &po->sk;
 	struct tp4_queue *q;
@@ -805,7 +844,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 		goto unlock;
 	}
 
-	call.dev = tp4_tx_dev_get(po, msg, &call.proto);
+	call.dev = tp4_tx_dev_get(po, msg, &call.proto, &call.addr);
 	if (IS_ERR(call.dev)) {
 		err = PTR_ERR(call.dev);
 		goto unlock;

@@ -178,11 +178,15 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	if (!ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	if (!packet_is_v4(po) || !(rx || tx) || po->fanout ||
+	    sk->sk_type != SOCK_RAW ||
+	    (po->num && po->num != htons(ETH_P_ALL)) ||
 	    (rx && rx->room < XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN))
 		return -EINVAL;
 	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
 	if (!dev)
 		return -EINVAL;
+	if ((rx && rx->meta) || (tx && tx->meta))
+		return -EOPNOTSUPP;
 	if (!dev->netdev_ops->ndo_tp4_zerocopy ||
 	    !dev->netdev_ops->ndo_tp4_xmit)
 		return -EOPNOTSUPP;
