@@ -37,7 +37,7 @@
 
 /* The minor version counts additions, the major one what breaks programs. */
 #define TP4_VERSION_MAJOR	1
-#define TP4_VERSION_MINOR	0
+#define TP4_VERSION_MINOR	1
 
 #include <errno.h>
 #include <poll.h>
@@ -51,11 +51,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/types.h>
 
-#ifndef PACKET_ZEROCOPY
+#ifndef TP4_RING_META
 #error "<linux/if_packet.h> is of a kernel without TPACKET_V4: make headers"
 #endif
 
@@ -172,8 +173,11 @@ struct tp4_socket {
  * @mr_fd: instead of @area: a packet socket that an area is registered with,
  *         the fd of another struct tp4_socket for example; 0: none
  * @fd: a packet socket of protocol 0 that the caller has made, because someone
- *      else has the privilege, or for options that must precede the rings;
- *      0: make one
+ *      else has the privilege, for options that must precede the rings, or for
+ *      its type; 0: make one of %SOCK_RAW
+ * @meta: not 0: packets have metadata, both ways, see tp4_meta(). There is room
+ *        for it in front of received data, so @headroom is 64 at least; an area
+ *        that @mr_fd has must have as much
  *
  * What is left zero has the default that is said here, so name what you set:
  * designated initializers in C, or an object that is all zeroes, to which you
@@ -187,6 +191,7 @@ struct tp4_options {
 	__u32 headroom;
 	int mr_fd;
 	int fd;
+	int meta;
 };
 
 /**
@@ -251,7 +256,8 @@ static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
  * @idx: frame number
  * @len: bytes of packet in the frame; 0 for an empty one
  * @offset: from the start of the frame to the packet; 0 for an empty one
- * @flags: TP4_PKT_CONT if the packet goes on in the next slot, or 0
+ * @flags: TP4_PKT_CONT if the packet goes on in the next slot, TP4_META if the
+ *         frame starts with metadata, or 0
  */
 static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
 				 __u32 len, __u16 offset, __u8 flags)
@@ -265,7 +271,7 @@ static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
  * @to: a slot that is the program's, of the same ring or of another
  * @from: the descriptor that names the frame; may be @to
  *
- * Length, offset and continuation go along; the error does not.
+ * Length, offset, continuation and metadata go along; the error does not.
  */
 static inline void tp4_desc_move(struct tpacket4_desc *to,
 				 const struct tpacket4_desc *from)
@@ -574,7 +580,8 @@ static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
  * The slots of @rx are taken. tp4_ring_refill() lends their frames again
  * once they are sent. No descriptor may have an error, see tp4_ring_error().
  * What does not fit on @tx stays on @rx and is seen there again: who changes
- * packets on the way looks at tp4_ring_free() of @tx first.
+ * packets on the way looks at tp4_ring_free() of @tx first. Metadata goes along,
+ * so that checksums and segmentation come right; if @rx has it, so must @tx.
  *
  * Return: how many were handed over: fewer than @n if @tx is full.
  */
@@ -910,6 +917,97 @@ static inline __u8 *tp4_data(const struct tp4_area *a,
 	return tp4_frame(a, d->idx) + d->offset;
 }
 
+/**
+ * tp4_meta - the metadata of a packet
+ * @a: area
+ * @d: its first descriptor
+ *
+ * What is in it, <linux/if_packet.h> says. On Rx it can be read until the frame
+ * is lent again.
+ *
+ * Return: where it is, or NULL if the packet has none.
+ */
+static inline struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
+					     const struct tpacket4_desc *d)
+{
+	if (!(d->flags & TP4_META))
+		return NULL;
+	return (struct tpacket4_meta *)tp4_frame(a, d->idx);
+}
+
+/**
+ * tp4_meta_new - give metadata to a packet that is to be sent
+ * @a: area
+ * @d: its first descriptor, with an offset of 64 or more, not yet handed over
+ *
+ * Return: where it is; nothing is asked for in it yet.
+ */
+static inline struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
+						 struct tpacket4_desc *d)
+{
+	d->flags |= TP4_META;
+	return (struct tpacket4_meta *)memset(tp4_frame(a, d->idx), 0,
+					      sizeof(struct tpacket4_meta));
+}
+
+/**
+ * tp4_meta_csum - leave a checksum to the kernel or the device
+ * @m: metadata of a packet that is to be sent
+ * @start: from the start of the data to the first byte that is summed up
+ * @offset: from there to the checksum, which holds that of the pseudo header
+ */
+static inline void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
+				 __u16 offset)
+{
+	m->csum_start = start;
+	m->csum_offset = offset;
+	m->flags |= TP4_META_CSUM;
+}
+
+/**
+ * tp4_meta_gso - leave it to the kernel or the device to cut a packet up
+ * @m: metadata of a packet that is to be sent
+ * @type: %VIRTIO_NET_HDR_GSO_TCPV4, _TCPV6 or _UDP_L4, of <linux/virtio_net.h>
+ * @size: bytes of payload in each segment
+ *
+ * Leave the checksum as well, see tp4_meta_csum().
+ */
+static inline void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
+{
+	m->gso_type = type;
+	m->gso_size = size;
+	m->flags |= TP4_META_GSO;
+}
+
+/**
+ * tp4_meta_launch - say when a packet is to be sent
+ * @m: metadata of a packet that is to be sent
+ * @ns: when, on the clock of SO_TXTIME, which must be set on the socket
+ */
+static inline void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
+{
+	m->tstamp = ns;
+	m->flags |= TP4_META_TX_LAUNCH;
+}
+
+/**
+ * tp4_meta_time - when was a packet received?
+ * @m: its metadata
+ *
+ * By the device's clock if TP4_META_RX_TS_HARDWARE is in @m->flags, else by
+ * %CLOCK_REALTIME.
+ *
+ * Return: the time.
+ */
+static inline struct timespec tp4_meta_time(const struct tpacket4_meta *m)
+{
+	struct timespec t;
+
+	t.tv_sec = m->tstamp / 1000000000;
+	t.tv_nsec = m->tstamp % 1000000000;
+	return t;
+}
+
 /* --- sockets ------------------------------------------------------------- */
 
 /**
@@ -945,7 +1043,8 @@ static inline void tp4_close(struct tp4_socket *s)
 }
 
 /* Ring opt (PACKET_RX_RING or PACKET_TX_RING) of nr descriptors; 0: none. */
-static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
+static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
+				 int meta)
 {
 	struct tpacket_req4 req;
 
@@ -954,6 +1053,7 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
 	memset(&req, 0, sizeof(req));
 	req.mr_fd = mr_fd;
 	req.desc_nr = nr;
+	req.flags = meta ? TP4_RING_META : 0;
 	if (setsockopt(fd, SOL_PACKET, opt, &req, sizeof(req)))
 		return -errno;
 	return 0;
@@ -964,13 +1064,18 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 {
 	int err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
 	int mr_fd = opt->area ? fd : opt->mr_fd;
+	__u32 headroom = opt->headroom;
 
+	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
+		headroom = sizeof(struct tpacket4_meta);
 	if (!err && opt->area)
-		err = tp4_area_register(opt->area, fd, opt->headroom);
+		err = tp4_area_register(opt->area, fd, headroom);
 	if (!err)
-		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr);
+		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
+				     opt->meta);
 	if (!err)
-		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr);
+		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
+				     opt->meta);
 	return err;
 }
 

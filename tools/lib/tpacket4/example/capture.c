@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <linux/if_arp.h>
 #include <tpacket4.h>
 
@@ -41,19 +40,24 @@ static void put(const void *data, size_t len)
 		err(1, "write");
 }
 
-/* A frame of a packet, which is written when its last one is there. */
-static void add(const __u8 *data, unsigned int len, int last)
+/* A frame of a packet, which is written when its last one is there. The first
+ * one has the metadata.
+ */
+static void add(const struct tp4_area *area, const struct tpacket4_desc *d)
 {
 	static __u8 packet[FRAMES * SIZE];
-	static __u32 total;
-	struct timespec t;
+	static __u32 total, wire_len;
+	static struct timespec t;
 
-	memcpy(packet + total, data, len);
-	total += len;
-	if (!last)
+	if (!total) {
+		t = tp4_meta_time(tp4_meta(area, d));
+		wire_len = tp4_meta(area, d)->wire_len;
+	}
+	memcpy(packet + total, tp4_data(area, d), d->len);
+	total += d->len;
+	if (d->flags & TP4_PKT_CONT)
 		return;
-	clock_gettime(CLOCK_REALTIME, &t);
-	put((__u32[]){ t.tv_sec, t.tv_nsec, total, total }, 16);
+	put((__u32[]){ t.tv_sec, t.tv_nsec, total, wire_len }, 16);
 	put(packet, total);
 	total = 0;
 }
@@ -64,12 +68,8 @@ static void capture(struct tp4_socket *s, const struct tp4_area *area)
 		unsigned int i, n = tp4_ring_peek(&s->rx, 64);
 
 		check(tp4_ring_error(&s->rx, n), "receive");
-		for (i = 0; i < n; i++) {
-			const struct tpacket4_desc *d = tp4_ring_at(&s->rx, i);
-
-			add(tp4_data(area, d), d->len,
-			    !(d->flags & TP4_PKT_CONT));
-		}
+		for (i = 0; i < n; i++)
+			add(area, tp4_ring_at(&s->rx, i));
 		tp4_ring_recycle(&s->rx, n);
 		if (n)
 			continue;
@@ -106,6 +106,7 @@ int main(int argc, char **argv)
 	check(tp4_open(&s, &(struct tp4_options){
 		.area = &area,
 		.rx_nr = FRAMES,
+		.meta = 1,
 	}), "socket");
 	tp4_pool_init(&pool, frames, 0, FRAMES);
 	tp4_ring_post(&s.rx, frames, FRAMES);

@@ -577,6 +577,93 @@ static void forwarded_packets_are_not_copied(void)
 	close(fd);
 }
 
+/* What was received is told, and asked for again by forwarding it as it is. */
+static void metadata_goes_along(void)
+{
+	struct tp4_options opt = options(NR, NR);
+	__u64 frames[NR], before = now_ms() * 1000000ull;
+	const struct tpacket4_meta *m;
+	struct tpacket4_desc d;
+	struct timespec t;
+	int on = 1, fd, i;
+
+	CHECK_EQ(0, tp4_area_create(&area, 2 * NR, SIZE));
+	opt.meta = 1;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	tp4_pool_init(&pool, memory, 0, 2 * NR);
+	tp4_pool_get(&pool, frames, NR);
+	tp4_ring_post(&s.rx, frames, NR);
+	CHECK_EQ(0, tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	fd = plain_socket();
+	/* as virtio_net has it, 10 bytes in front of a packet */
+	CHECK_EQ(0, tp4_setopt(fd, PACKET_VNET_HDR, on));
+
+	/* a packet of ours: its metadata is what the others see */
+	memset(&d, 0, sizeof(d));
+	tp4_pool_get(&pool, frames, 1);
+	d.idx = frames[0];
+	d.offset = 64;
+	d.len = 300;
+	CHECK(!tp4_meta(&area, &d));
+	fill(tp4_data(&area, &d), 300, 5);
+	tp4_meta_csum(tp4_meta_new(&area, &d), 34, 6);
+	CHECK_EQ(TP4_META, d.flags);
+	CHECK_EQ(1, tp4_ring_send(&s.tx, &d, 1));
+	CHECK_EQ(300, tp4_kick(&s, 0));
+	CHECK_EQ(1, wait_tx(&s, 1));
+	CHECK_EQ(0, tp4_ring_error(&s.tx, 1));
+	tp4_pool_put(&pool, &s.tx, 1);
+	for (i = 0; i < 2; i++) {
+		static const __u8 want[10] = { 1 };	/* NEEDS_CSUM */
+		__u8 packet[1000];
+		__u16 start_offset[2];
+
+		CHECK_EQ(310, recv(fd, packet, sizeof(packet), 0));
+		CHECK(!memcmp(packet, want, 6));
+		memcpy(start_offset, packet + 6, 4);
+		CHECK_EQ(34, start_offset[0]);
+		CHECK_EQ(6, start_offset[1]);
+		CHECK(is_packet(packet + 10, 300, 5));
+		if (i)
+			break;
+
+		/* and back to us, and away again */
+		CHECK_EQ(310, send(fd, packet, 310, 0));
+		CHECK_EQ(1, wait_rx(&s, 1));
+		m = tp4_meta(&area, tp4_ring_at(&s.rx, 0));
+		CHECK(m && (m->flags & TP4_META_CSUM));
+		CHECK_EQ(300, m->wire_len);
+		CHECK_EQ(ifindex, m->ifindex);
+		t = tp4_meta_time(m);
+		CHECK(t.tv_sec * 1000000000ull + t.tv_nsec >= before);
+		CHECK(t.tv_sec * 1000ll <= now_ms());
+		CHECK_EQ(1, tp4_ring_forward(&s.rx, &s.tx, 1));
+		CHECK_EQ(300, tp4_kick(&s, 0));
+	}
+	CHECK_EQ(1, wait_tx(&s, 1));
+	CHECK_EQ(0, tp4_ring_error(&s.tx, 1));
+	CHECK_EQ(1, tp4_ring_refill(&s.tx, &s.rx, 1));
+
+	/* no launch time where the socket has no clock for it */
+	fill(tp4_data(&area, &d), 300, 6);
+	tp4_meta_launch(tp4_meta_new(&area, &d), 1);
+	CHECK_EQ(1, tp4_ring_send(&s.tx, &d, 1));
+	tp4_kick(&s, 0);
+	CHECK_EQ(1, wait_tx(&s, 1));
+	CHECK_EQ(-EINVAL, tp4_ring_error(&s.tx, 1));
+	tp4_ring_take(&s.tx, 1);
+
+	/* cut up: too long for its size, and no TCP */
+	tp4_meta_gso(tp4_meta_new(&area, &d), 1, 50);
+	CHECK_EQ(1, tp4_ring_send(&s.tx, &d, 1));
+	tp4_kick(&s, 0);
+	CHECK_EQ(1, wait_tx(&s, 1));
+	CHECK_EQ(-EINVAL, tp4_ring_error(&s.tx, 1));
+	tp4_ring_take(&s.tx, 1);
+	close(fd);
+}
+
 /* On a ring with room for all of them, with room for some, and on a full one */
 static void sent_frames_are_sent_again(void)
 {
@@ -845,6 +932,7 @@ static const struct {
 	TEST(refused_packet_comes_back_with_its_errno),
 	TEST(ring_that_is_full_takes_no_more),
 	TEST(forwarded_packets_are_not_copied),
+	TEST(metadata_goes_along),
 	TEST(sent_frames_are_sent_again),
 	TEST(pool_gives_each_frame_once),
 	TEST(statistics_count_what_found_no_frame),

@@ -10,6 +10,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 
@@ -110,6 +112,18 @@ static inline int set_mtu(const char *name, int mtu)
 
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	if (fd < 0 || ioctl(fd, SIOCSIFMTU, &ifr))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static inline int ethtool_ioctl(const char *name, void *data)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
+	struct ifreq ifr = { .ifr_data = data };
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &ifr))
 		err = -errno;
 	close(fd);
 	return err;

@@ -219,7 +219,9 @@ static int get_int(int fd, int opt)
 
 TEST_F(options, not_for_v4)
 {
-	static const int opts[] = { PACKET_TX_HAS_OFF, PACKET_COPY_THRESH };
+	static const int opts[] = {
+		PACKET_TX_HAS_OFF, PACKET_COPY_THRESH, PACKET_VNET_HDR,
+	};
 	unsigned int i;
 	int fd;
 

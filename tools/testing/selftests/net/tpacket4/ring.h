@@ -43,7 +43,9 @@ struct pv4_cfg {
 	unsigned int headroom;
 	unsigned int reserve;
 	int mr_fd;			/* 0: an area of its own */
-	int proto;			/* of socket(2) */
+	int type;			/* of socket(2); 0: SOCK_RAW */
+	int proto;
+	bool meta;			/* TP4_RING_META */
 	char *area;			/* 0: a new mapping; else this memory */
 };
 
@@ -60,6 +62,9 @@ struct pv4 {
 	__u64 *spare;		/* frames to send from */
 	unsigned int nr_spare;
 	unsigned int errors[256];	/* descriptors returned, by errno */
+	bool meta;			/* packets have metadata: */
+	struct tpacket4_meta got;	/* of the last one received */
+	const struct tpacket4_meta *put; /* of the next ones sent, or NULL */
 };
 
 static inline unsigned int pv4_min_descs(void)
@@ -100,25 +105,40 @@ static inline int pv4_memreg(int fd, const void *addr, size_t len,
 	return pv4_setopt(fd, PACKET_MEMREG, &req, sizeof(req));
 }
 
-static inline int pv4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
+static inline int pv4_set_ring_flags(int fd, int opt, int mr_fd,
+				     unsigned int nr, __u32 flags)
 {
-	struct tpacket_req4 req = { .mr_fd = mr_fd, .desc_nr = nr };
+	struct tpacket_req4 req = {
+		.mr_fd = mr_fd,
+		.desc_nr = nr,
+		.flags = flags,
+	};
 
 	return pv4_setopt(fd, opt, &req, sizeof(req));
+}
+
+static inline int pv4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
+{
+	return pv4_set_ring_flags(fd, opt, mr_fd, nr, 0);
 }
 
 /* @proto as for socket(2): of such packets, other versions receive every one
  * of every interface before they are bound.
  */
-static inline int pv4_socket_proto(int proto)
+static inline int pv4_socket_of(int type, int proto)
 {
-	int fd = socket(AF_PACKET, SOCK_RAW, htons(proto));
+	int fd = socket(AF_PACKET, type, htons(proto));
 
 	if (fd >= 0 && pv4_setint(fd, PACKET_VERSION, TPACKET_V4)) {
 		close(fd);
 		return -1;
 	}
 	return fd;
+}
+
+static inline int pv4_socket_proto(int proto)
+{
+	return pv4_socket_of(SOCK_RAW, proto);
 }
 
 static inline int pv4_socket(void)
@@ -243,10 +263,12 @@ static inline int pv4_map_rings(struct pv4 *s, unsigned int rx_nr,
 /* A V4 socket ready for use, every Rx descriptor posted; 0 or -errno. */
 static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 {
+	__u32 flags = cfg->meta ? TP4_RING_META : 0;
 	int mr_fd, err, sndbuf = 8 << 20;
 	unsigned int i;
 
 	memset(s, 0, sizeof(*s));
+	s->meta = cfg->meta;
 	s->frames = cfg->frames ? cfg->frames : cfg->rx_nr + cfg->tx_nr;
 	s->frame_size = cfg->frame_size ? cfg->frame_size : 2048;
 	s->area_len = (size_t)s->frames * s->frame_size;
@@ -256,7 +278,7 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 	s->spare = calloc(s->frames + cfg->tx_nr + 1, sizeof(*s->spare));
 	if (s->area == MAP_FAILED || !s->spare)
 		return -ENOMEM;
-	s->fd = pv4_socket_proto(cfg->proto);
+	s->fd = pv4_socket_of(cfg->type ? cfg->type : SOCK_RAW, cfg->proto);
 	if (s->fd < 0)
 		return -errno;
 	setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
@@ -266,9 +288,11 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 	if (!err && cfg->reserve)
 		err = pv4_setint(s->fd, PACKET_RESERVE, cfg->reserve);
 	if (!err && cfg->rx_nr)
-		err = pv4_set_ring(s->fd, PACKET_RX_RING, mr_fd, cfg->rx_nr);
+		err = pv4_set_ring_flags(s->fd, PACKET_RX_RING, mr_fd,
+					 cfg->rx_nr, flags);
 	if (!err && cfg->tx_nr)
-		err = pv4_set_ring(s->fd, PACKET_TX_RING, mr_fd, cfg->tx_nr);
+		err = pv4_set_ring_flags(s->fd, PACKET_TX_RING, mr_fd,
+					 cfg->tx_nr, flags);
 	if (!err)
 		err = pv4_map_rings(s, cfg->rx_nr, cfg->tx_nr);
 	if (err)
@@ -277,7 +301,8 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 		pv4_rx_post(s, i);
 	for (i = s->frames; i > cfg->rx_nr; i--)
 		s->spare[s->nr_spare++] = i - 1;
-	return cfg->ifname ? pv4_bind(s->fd, cfg->ifname, ETH_P_ALL) : 0;
+	return cfg->ifname ? pv4_bind(s->fd, cfg->ifname,
+				      cfg->proto ? cfg->proto : ETH_P_ALL) : 0;
 }
 
 static inline void pv4_close(struct pv4 *s)
@@ -318,8 +343,12 @@ static inline int pv4_recv(struct pv4 *s, void *buf, size_t size, int ms)
 		}
 		if (d.idx >= s->frames || d.offset != s->offset || !d.len ||
 		    d.len > s->frame_size - d.offset ||
-		    (d.flags & ~TP4_PKT_CONT) || len + d.len > size)
+		    (d.flags & ~TP4_PKT_CONT) != (s->meta && !len ?
+						  TP4_META : 0) ||
+		    len + d.len > size)
 			return -EBADMSG;
+		if (d.flags & TP4_META)
+			memcpy(&s->got, pv4_frame(s, d.idx), sizeof(s->got));
 		memcpy((char *)buf + len, pv4_frame(s, d.idx) + d.offset,
 		       d.len);
 		len += d.len;
@@ -361,6 +390,10 @@ static inline int pv4_cut(struct pv4 *s, const void *buf, size_t len,
 		};
 		memcpy(pv4_frame(s, d[n].idx) + offset,
 		       (const char *)buf + done, d[n].len);
+	}
+	if (s->put) {
+		memcpy(pv4_frame(s, d[0].idx), s->put, sizeof(*s->put));
+		d[0].flags |= TP4_META;
 	}
 	s->nr_spare -= n;
 	return n;

@@ -213,6 +213,56 @@ TEST_F(zc, rings_missing)
 	close(fd);
 }
 
+/* What only copy mode has: packets without their link-layer header, those of one
+ * protocol, and metadata. The socket goes on in copy mode.
+ */
+TEST_F(zc, only_in_copy_mode)
+{
+	static const struct {
+		int type, proto;
+		bool meta;
+		int err;
+	} kinds[] = {
+		{ SOCK_DGRAM, ETH_P_ALL, false, EINVAL },
+		{ SOCK_RAW, ETH_P_TEST, false, EINVAL },
+		{ SOCK_RAW, ETH_P_ALL, true, EOPNOTSUPP },
+		{ SOCK_RAW, ETH_P_ALL, false, 0 },
+	};
+	struct pv4_cfg cfg = {
+		.rx_nr = pv4_min_descs(), .tx_nr = pv4_min_descs(),
+		.headroom = 64,
+	};
+	unsigned int i, before;
+	struct pv4 s;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (before = 0; before < 2; before++) {
+			cfg.type = kinds[i].type;
+			cfg.meta = kinds[i].meta;
+			ASSERT_EQ(0, pv4_open(&s, &cfg));
+			if (before)
+				ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY,
+							1));
+			EXPECT_EQ(before ? -kinds[i].err : 0,
+				  pv4_bind(s.fd, if_b, kinds[i].proto));
+			EXPECT_EQ(-kinds[i].err,
+				  pv4_setint(s.fd, PACKET_ZEROCOPY, 1)) {
+				TH_LOG("kind %u", i);
+			}
+			ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY, 0));
+			if (before && kinds[i].err)
+				ASSERT_EQ(0, pv4_bind(s.fd, if_b,
+						      kinds[i].proto));
+			ASSERT_EQ(0, pv4_setint(s.fd, PACKET_IGNORE_OUTGOING,
+						1));
+			EXPECT_TRUE(send_plain(self->buf, i));
+			EXPECT_LT(0, pv4_recv(&s, self->buf, BUF_SIZE,
+					      WAIT_MS));
+			pv4_close(&s);
+		}
+	}
+}
+
 /* 64 bytes behind the headroom are enough in copy mode; here 256 more go. */
 TEST_F(zc, no_room)
 {

@@ -9,9 +9,6 @@
 #include "common.h"
 #include "zc_ring.h"
 
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-
 /* Puts packet number @seq of @len bytes on the Tx ring; 0 or -ENOBUFS. */
 static inline int zc_put_seq(struct zc *z, size_t len, uint32_t seq)
 {
@@ -85,18 +82,6 @@ static inline void pass_tagged(struct __test_metadata *_metadata, struct zc *z,
 }
 
 /* ---- the network ---- */
-
-static inline int ethtool_ioctl(const char *name, void *data)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
-	struct ifreq ifr = { .ifr_data = data };
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &ifr))
-		err = -errno;
-	close(fd);
-	return err;
-}
 
 static inline int set_channels(const char *name, unsigned int rx,
 			       unsigned int tx)
