@@ -89,58 +89,26 @@ struct pcap_tp4 {
 };
 
 /*
- * Make the ring, with a descriptor for each frame of the area.
+ * Lend all frames to the kernel.
  */
-static int
-create_ring(struct pcap_tp4 *tp4, int fd, int zerocopy)
+static void
+post_frames(struct pcap_tp4 *tp4)
 {
-	struct tpacket_req4 req;
 	__u64 frame;
 
-	memset(&req, 0, sizeof(req));
-	req.mr_fd = fd;
-	req.desc_nr = tp4->area.nr_frames;
-	req.flags = TP4_RING_META;
-	if (setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req,
-	    sizeof(req)) == -1) {
-		/*
-		 * In zero-copy mode, we can do without metadata.
-		 */
-		req.flags = 0;
-		if (!zerocopy || setsockopt(fd, SOL_PACKET, PACKET_RX_RING,
-		    &req, sizeof(req)) == -1)
-			return (-1);
-	}
-
-	/* The kernel's status is on the page behind the ring. */
-	tp4->sock.map_len = req.desc_nr * sizeof(struct tpacket4_desc);
-	tp4->sock.map = mmap(NULL, tp4->sock.map_len + getpagesize(),
-	    PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
-	if (tp4->sock.map == MAP_FAILED) {
-		tp4->sock.map = NULL;
-		memset(&req, 0, sizeof(req));
-		(void)setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req,
-		    sizeof(req));
-		return (-1);
-	}
-	tp4->sock.fd = fd;
-	tp4->sock.status = (void *)((u_char *)tp4->sock.map +
-	    tp4->sock.map_len);
-	tp4->sock.map_len += getpagesize();
-
-	tp4_ring_init(&tp4->sock.rx, tp4->sock.map, req.desc_nr);
-	for (frame = 0; frame < req.desc_nr; frame++)
+	for (frame = 0; frame < tp4->area.nr_frames; frame++)
 		tp4_ring_post(&tp4->sock.rx, &frame, 1);
-	return (0);
 }
 
 /*
- * Get memory for the packets, and register it with the socket.
+ * Get memory for the packets, and make a ring that has a descriptor for each
+ * of its frames.
  */
 static int
-create_area(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
+create_ring(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
     u_int headroom)
 {
+	struct tp4_options options;
 	u_int frames = MIN_FRAMES;
 	int err;
 
@@ -149,9 +117,17 @@ create_area(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
 	for (;;) {
 		err = tp4_area_create(&tp4->area, frames, frame_size);
 		if (err == 0) {
-			err = tp4_area_register(&tp4->area, fd, headroom);
-			if (err == 0)
+			memset(&options, 0, sizeof(options));
+			options.area = &tp4->area;
+			options.rx_nr = frames;
+			options.headroom = headroom;
+			options.fd = fd;
+			options.meta = 1;
+			err = tp4_open(&tp4->sock, &options);
+			if (err == 0) {
+				post_frames(tp4);
 				return (0);
+			}
 			tp4_area_destroy(&tp4->area);
 		}
 		/*
@@ -166,6 +142,32 @@ create_area(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
 			return (-1);
 		}
 	}
+}
+
+/*
+ * Make the ring anew, without metadata; the area stays.
+ */
+static int
+do_without_metadata(struct pcap_tp4 *tp4)
+{
+	struct tp4_options options;
+	struct tpacket_req4 none;
+	int err;
+
+	memset(&options, 0, sizeof(options));
+	options.rx_nr = tp4->area.nr_frames;
+	options.fd = options.mr_fd = tp4->sock.fd;
+
+	munmap(tp4->sock.map, tp4->sock.map_len);
+	tp4->sock.map = NULL;
+	memset(&none, 0, sizeof(none));
+	if (setsockopt(options.fd, SOL_PACKET, PACKET_RX_RING, &none,
+	    sizeof(none)) == -1)
+		return (-errno);
+	err = tp4_open(&tp4->sock, &options);
+	if (err == 0)
+		post_frames(tp4);
+	return (err);
 }
 
 /*
@@ -231,8 +233,8 @@ pcap_tp4_open(pcap_t *handle, u_int reserve, int ifindex)
 		    sizeof(filter)) == -1)
 			goto fail;
 	}
-	if (create_area(tp4, fd, handle->opt.buffer_size, frame_size,
-	    headroom) == 0 && create_ring(tp4, fd, zerocopy) == 0)
+	if (create_ring(tp4, fd, handle->opt.buffer_size, frame_size,
+	    headroom) == 0)
 		return (tp4);
 
 fail:
@@ -269,8 +271,16 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	char path[PATH_MAX];
 	int err;
 
-	err = -tp4_zerocopy(&tp4->sock, queue + 1);
-	switch (err) {
+	err = tp4_zerocopy(&tp4->sock, queue + 1);
+	if (err == -EOPNOTSUPP) {
+		/*
+		 * The driver may just not know of metadata.
+		 */
+		err = do_without_metadata(tp4);
+		if (err == 0)
+			err = tp4_zerocopy(&tp4->sock, queue + 1);
+	}
+	switch (-err) {
 
 	case 0:
 		snprintf(path, sizeof(path),
@@ -305,7 +315,7 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	default:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
 		    "%s: can't turn zero-copy mode on: %s", device,
-		    pcap_strerror(err));
+		    pcap_strerror(-err));
 		return (PCAP_ERROR);
 	}
 }
@@ -373,45 +383,43 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 }
 
 /*
- * Put what the kernel tells about a packet where its successor needs it, and
- * a struct sockaddr_ll where the metadata was.
+ * Tell what is known of a packet, and put a struct sockaddr_ll where the
+ * metadata was.
  */
 static void
-read_metadata(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet, int there)
+read_metadata(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+    const struct tpacket4_meta *there)
 {
 	struct sockaddr_ll *sll = (struct sockaddr_ll *)packet->frame;
+	struct timespec when = tp4->now;
 	struct tpacket4_meta meta;
 
-	if (there) {
-		memcpy(&meta, packet->frame, sizeof(meta));
+	if (there != NULL) {
+		meta = *there;
+		when = tp4_meta_time(&meta);
 		packet->len = meta.wire_len;
-		packet->sec = (u_int)(meta.tstamp / 1000000000);
-		packet->nsec = (u_int)(meta.tstamp % 1000000000);
-		packet->vlan_tci_valid = (meta.flags & TP4_META_RX_VLAN) != 0;
-		packet->vlan_tci = meta.vlan_tci;
-		packet->vlan_tpid = meta.vlan_tpid;
-
-		sll->sll_family = AF_PACKET;
-		sll->sll_protocol = meta.protocol;
-		sll->sll_ifindex = meta.ifindex;
-		sll->sll_hatype = meta.hatype;
-		sll->sll_pkttype = meta.pkt_type;
-		sll->sll_halen = meta.halen;
-		memcpy(sll->sll_addr, meta.addr, sizeof(sll->sll_addr));
 	} else {
 		/*
-		 * Zero-copy mode.
+		 * Zero-copy mode: only what is received.
 		 */
-		packet->sec = (u_int)tp4->now.tv_sec;
-		packet->nsec = (u_int)tp4->now.tv_nsec;
-		packet->vlan_tci_valid = 0;
-
-		memset(sll, 0, sizeof(*sll));
-		sll->sll_family = AF_PACKET;
-		sll->sll_ifindex = tp4->ifindex;
-		sll->sll_hatype = ARPHRD_ETHER;
-		sll->sll_pkttype = PACKET_HOST;
+		memset(&meta, 0, sizeof(meta));
+		meta.ifindex = tp4->ifindex;
+		meta.hatype = ARPHRD_ETHER;
+		meta.pkt_type = PACKET_HOST;
 	}
+	packet->sec = (u_int)when.tv_sec;
+	packet->nsec = (u_int)when.tv_nsec;
+	packet->vlan_tci_valid = (meta.flags & TP4_META_RX_VLAN) != 0;
+	packet->vlan_tci = meta.vlan_tci;
+	packet->vlan_tpid = meta.vlan_tpid;
+
+	sll->sll_family = AF_PACKET;
+	sll->sll_protocol = meta.protocol;
+	sll->sll_ifindex = meta.ifindex;
+	sll->sll_hatype = meta.hatype;
+	sll->sll_pkttype = meta.pkt_type;
+	sll->sll_halen = meta.halen;
+	memcpy(sll->sll_addr, meta.addr, sizeof(sll->sll_addr));
 }
 
 /*
@@ -449,7 +457,7 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 			packet->caplen = packet->len = d->len;
 			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
 				read_metadata(tp4, packet,
-				    d->flags & TP4_META);
+				    tp4_meta(&tp4->area, d));
 				if (tp4->zerocopy && !packet->vlan_tci_valid)
 					find_vlan_tag(packet);
 				packet->vlan_tag_in_data =

@@ -730,7 +730,7 @@ static int errors(void)
 
 static int lists_zerocopy(void)
 {
-	unsigned int found = 0, last = 0, pos = 0;
+	unsigned int plain = 0, found = 0, pos = 1;
 	pcap_if_t *devs, *d;
 	char zc[64];
 
@@ -738,13 +738,15 @@ static int lists_zerocopy(void)
 	check(!pcap_findalldevs(&devs, errbuf), "%s", errbuf);
 	for (d = devs; d; d = d->next, pos++) {
 		check(strcmp(d->name, "zc:lo"), "lo is listed");
+		if (!strcmp(d->name, device))
+			plain = pos;
 		if (!strcmp(d->name, zc))
 			found = pos;
-		else if (strncmp(d->name, "zc:", 3))
-			last = pos;
 	}
+	check(strncmp(devs->name, "zc:", 3), "%s is the first", devs->name);
 	pcap_freealldevs(devs);
-	check(found > last, "%s is %u, another one %u", zc, found, last);
+	check(plain && found > plain, "%s is %u, %s %u", device, plain, zc,
+	      found);
 	return 1;
 }
 
@@ -777,6 +779,7 @@ int main(int argc, char **argv)
 	device = argv[2];
 	peer = argv[3];
 	snprintf(name, sizeof(name), "%s%s", is_zc ? "zc:" : "", device);
+	set_up("lo", 1);
 	peer_fd = packet_socket(peer);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("TAP version 13\n# %s\n", pcap_lib_version());
@@ -800,7 +803,7 @@ int main(int argc, char **argv)
 	if (is_v4) {
 		result(filters_direction(), "filters know the direction");
 		result(errors(), "errors of zero-copy mode say what is wrong");
-		result(lists_zerocopy(), "zero-copy devices are listed last");
+		result(lists_zerocopy(), "zero-copy devices are listed behind the others");
 	}
 	result(removed(), "the interface disappears");
 	printf("1..%d\n", number);
