@@ -34,6 +34,7 @@ READER = ["taskset", "-c", "1"]
 PATIENCE = 120
 FORMAT = re.compile(rb"(\d+) packets? (captured|received by filter|dropped by kernel)")
 Packet = tuple[float, int, bytes]  # stamp, length on the wire, bytes
+Done = subprocess.CompletedProcess[str]
 
 number = 0
 failures = 0
@@ -49,8 +50,25 @@ def result(good: bool, title: str, *why: str) -> bool:
     return good
 
 
-def run(*command: str, **more) -> str:
-    done = subprocess.run(command, text=True, capture_output=True, **more)
+def skip(what: str) -> None:
+    global number
+    number += 1
+    print(f"ok {number} # SKIP {what}: scripts/deps pcap installs it", flush=True)
+
+
+def attempt(*command: str, ours: bool = False, text: str = "") -> Done:
+    return subprocess.run(
+        command,
+        check=False,
+        env=os.environ | (OURS if ours else {}),
+        input=text,
+        text=True,
+        capture_output=True,
+    )
+
+
+def run(*command: str, text: str = "") -> str:
+    done = attempt(*command, text=text)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return done.stdout
@@ -119,7 +137,9 @@ class Capture:
         return {what.decode(): int(n) for n, what in FORMAT.findall(self.said.encode())}
 
     def packets(self) -> list[Packet]:
-        cooked = "v1" if "LINUX_SLL" in self.args else "v2" if "any" in self.args else ""
+        cooked = (
+            "v1" if "LINUX_SLL" in self.args else "v2" if "any" in self.args else ""
+        )
         return [(t, n, clean(data, cooked)) for t, n, data in read_file(self.file)]
 
 
@@ -196,7 +216,6 @@ def traffic() -> None:
 
 def set_up() -> None:
     for name in ("left", "right"):
-        subprocess.run(["ip", "netns", "del", name], capture_output=True)
         run("ip", "netns", "add", name)
         # Nothing but what is sent on purpose
         for setting in "accept_ra=0", "router_solicitations=0", "addr_gen_mode=1":
@@ -204,8 +223,10 @@ def set_up() -> None:
             run("ip", "netns", "exec", name, "sysctl", "-qw", quiet)
         run("ip", "-n", name, "link", "set", "lo", "up")
     link = "link add veth0 mtu 9000 numtxqueues 1 numrxqueues 1 address"
-    run(*f"ip -n left {link} 02:00:00:00:00:01 type veth peer name veth0 mtu 9000"
-        " address 02:00:00:00:00:02 netns right".split())
+    run(
+        *f"ip -n left {link} 02:00:00:00:00:01 type veth peer name veth0 mtu 9000"
+        " address 02:00:00:00:00:02 netns right".split()
+    )
     for name, last, other in (("left", 1, 2), ("right", 2, 1)):
         batch = f"""
             link set veth0 up
@@ -218,7 +239,7 @@ def set_up() -> None:
             neigh add 2001:db8::{other} lladdr 02:00:00:00:00:0{other} dev veth0
             neigh add 198.51.100.{other} lladdr 02:00:00:00:00:0{other} dev veth0.5
         """
-        run("ip", "-n", name, "-batch", "-", input=batch)
+        run("ip", "-n", name, "-batch", "-", text=batch)
     wait_for(lambda: "state UP" in left("ip", "link", "show", "veth0"))
     time.sleep(3)  # what IPv6 has to say of its addresses
 
@@ -302,7 +323,9 @@ def test_same(title: str, cases: dict[str, tuple[str, bool]], nano: bool) -> Non
         if same(f"{title}: {name}", a, b, some):
             off = [abs(x[0] - y[0]) for x, y in zip(a, b)]
             if max(off, default=0) > 50e-6:
-                print(f"# {name}: packet {off.index(max(off))}: {max(off) * 1e6:.1f} us")
+                print(
+                    f"# {name}: packet {off.index(max(off))}: {max(off) * 1e6:.1f} us"
+                )
             stamps += off
         counts = [c.counts() for c in (old, new)]
         result(
@@ -324,8 +347,10 @@ def test_same(title: str, cases: dict[str, tuple[str, bool]], nano: bool) -> Non
 
 def test_inbound() -> None:
     """Of V3's first block, a filter on the direction refuses all: here, it must not."""
-    pair = [Capture(f"inbound-{i}", ["-i", "veth0", *words.split()], True).begin()
-            for i, words in enumerate(("-Q in", "inbound", "-Q out", "outbound"))]
+    pair = [
+        Capture(f"inbound-{i}", ["-i", "veth0", *words.split()], True).begin()
+        for i, words in enumerate(("-Q in", "inbound", "-Q out", "outbound"))
+    ]
     traffic()
     time.sleep(2)
     for capture in pair:
@@ -418,10 +443,8 @@ def test_zerocopy() -> None:
         burst("192.0.2.2", 300, 100)
         burst("198.51.100.2", 100, 100)
         burst("192.0.2.2", 50, 8000)
-        lost = subprocess.run(
-            ["ip", "netns", "exec", "left", *SENDER]
-            + "ping -q -c 3 -i 0.1 -W 1 192.0.2.2".split(), capture_output=True
-        )
+        pings = "ping -q -c 3 -i 0.1 -W 1 192.0.2.2"
+        lost = attempt("ip", "netns", "exec", "left", *SENDER, *pings.split())
         time.sleep(1)
         old.end()
         new.end()
@@ -447,9 +470,8 @@ def test_zerocopy() -> None:
     result(not out.packets(), "zero-copy: -Q out finds nothing")
     ping("192.0.2.2", "-c", "3")
     result(True, "zero-copy: after it, the host sees its packets again")
-    text = subprocess.run(
-        ["ip", "netns", "exec", "right", "tcpdump", "-i", "zc:lo"],
-        env=os.environ | OURS, capture_output=True, text=True,
+    text = attempt(
+        "ip", "netns", "exec", "right", "tcpdump", "-i", "zc:lo", ours=True
     ).stderr
     result("the driver has no zero-copy mode" in text, "zero-copy: lo has none", text)
 
@@ -460,7 +482,9 @@ def test_zerocopy() -> None:
 def test_fallback() -> None:
     """Who may not lock memory gets V3, and is not told."""
     program = "setpriv --bounding-set=-ipc_lock prlimit --memlock=65536 tcpdump -Z root"
-    capture = Capture("fallback", ["-i", "veth0", "icmp"], True, program=program.split())
+    capture = Capture(
+        "fallback", ["-i", "veth0", "icmp"], True, program=program.split()
+    )
     capture.begin()
     v4 = capture.uses_v4()
     ping("192.0.2.2", "-c", "5")
@@ -470,7 +494,9 @@ def test_fallback() -> None:
     result(not v4 and nr == 10, "V3 where memory may not be locked", f"{v4}, {nr}")
     words = {line.split()[0] for line in capture.said.splitlines() if line.split()}
     result(
-        "tcpdump:" in words and "WARNING" not in capture.said and "V4" not in capture.said,
+        "tcpdump:" in words
+        and "WARNING" not in capture.said
+        and "V4" not in capture.said,
         "and nothing is said of it",
         capture.said,
     )
@@ -478,7 +504,7 @@ def test_fallback() -> None:
 
 def test_dumpcap() -> None:
     if not shutil.which("dumpcap") or not shutil.which("editcap"):
-        print(f"ok {number + 1} # SKIP no dumpcap: scripts/deps pcap installs tshark")
+        skip("no dumpcap or editcap")
         return
     old = Capture("dumpcap", ["-i", "veth0"], False).begin()
     new = Capture("dumpcap", ["-i", "veth0"], True, program=["dumpcap", "-q"]).begin()
@@ -497,12 +523,10 @@ def test_dumpcap() -> None:
 
 def test_arping() -> None:
     if not shutil.which("arping"):
-        print(f"ok {number + 1} # SKIP no arping: scripts/deps pcap installs it")
+        skip("no arping")
         return
-    command = ["ip", "netns", "exec", "left", "arping", "-c", "3", "-i", "veth0"]
-    done = subprocess.run(
-        [*command, "192.0.2.2"], env=os.environ | OURS, capture_output=True, text=True
-    )
+    arping = ["arping", "-c", "3", "-i", "veth0", "192.0.2.2"]
+    done = attempt("ip", "netns", "exec", "left", *arping, ours=True)
     good = "3 packets received" in done.stdout and not done.returncode
     result(good, "arping injects, and gets answers", done.stdout, done.stderr)
 
@@ -530,7 +554,7 @@ def main() -> None:
     finally:
         server.terminate()
         for name in ("left", "right"):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+            attempt("ip", "netns", "del", name)
         shutil.rmtree(TMP)
     print(f"1..{number}")
     sys.exit(1 if failures else 0)

@@ -57,8 +57,8 @@ def ip(*words: str) -> None:
 
 
 def ping(nr: int) -> None:
-    command = [*IN_NS, *"ping -q -i 0.02 -W 20 192.0.2.2 -c".split(), str(nr)]
-    subprocess.run(command, check=True, capture_output=True)
+    words = f"ping -q -i 0.02 -W 20 192.0.2.2 -c {nr}".split()
+    subprocess.run([*IN_NS, *words], check=True, capture_output=True)
 
 
 def same(name: str, *args: str, but: str = "") -> None:
