@@ -124,8 +124,9 @@ fetch_source() {
 		die "no version of the source package $package to be had"
 	fi
 	note "unpacking"
+	dpkg-source --no-check -x "$1" "$apt/source" >/dev/null
 	rm -rf "$dir"
-	dpkg-source --no-check -x "$1" "$dir" >/dev/null
+	mv "$apt/source" "$dir"
 	rm -rf "$apt"
 }
 

@@ -471,7 +471,6 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 		 */
 		pcap_tp4_release(tp4);
 	}
-	tp4_ring_flush(&tp4->sock.rx);
 	return (0);
 }
 
@@ -481,7 +480,14 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 void
 pcap_tp4_release(struct pcap_tp4 *tp4)
 {
-	tp4_ring_recycle(&tp4->sock.rx, tp4->frames);
+	struct tp4_ring *ring = &tp4->sock.rx;
+
+	tp4_ring_recycle(ring, tp4->frames);
+	/*
+	 * The kernel takes the ring for readable until it has all of it.
+	 */
+	if (ring->seen == 0)
+		tp4_ring_flush(ring);
 }
 
 /*
