@@ -142,6 +142,7 @@ struct tp4_tx_call {
 	bool			wait;
 	bool			raw;
 	int			hard_header_len;
+	int			reserve;	/* of it, what the data has */
 	int			bytes;
 	u32			budget;
 };
@@ -350,22 +351,30 @@ static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 {
 	const struct net_device *dev = call->dev;
 
-	if (likely(len >= call->hard_header_len))
+	if (likely(len >= call->reserve))
 		return true;
 	memset(skb->data + len, 0, skb->len - len);
 	return call->hard_header_len == READ_ONCE(dev->hard_header_len) &&
 	       dev_validate_header(dev, skb->data, len);
 }
 
-/* May the device send a packet of @len bytes, of which @header are those of the
- * link layer?
- */
-static bool tp4_tx_fits(const struct net_device *dev, const struct sk_buff *skb,
-			u32 len, int header)
+/* Do as the metadata of a packet of @len bytes says, if it is right. */
+static noinline bool tp4_tx_do_meta(const struct tp4_tx_call *call,
+				    const struct tp4_tx_pkt *pkt, u32 len,
+				    struct sk_buff *skb)
 {
-	u32 max = READ_ONCE(dev->mtu) + header;
+	const struct tp4_queue *q = call->tx->q;
+	u32 header = call->raw ? 0 : skb->len - len;
 
-	if (likely(len <= max) || skb_is_gso(skb))
+	return !tp4_meta_to_skb(tp4_area_frame(q->area, pkt->frame), skb,
+				q->sk, header);
+}
+
+/* May the device send a packet that is longer than @max? */
+static bool tp4_tx_long_ok(const struct net_device *dev,
+			   const struct sk_buff *skb, u32 len, u32 max)
+{
+	if (skb_is_gso(skb))
 		return true;
 	return len <= max + VLAN_HLEN && dev->type == ARPHRD_ETHER &&
 	       eth_hdr(skb)->h_proto == htons(ETH_P_8021Q);
@@ -379,43 +388,42 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 				    const struct tp4_tx_pkt *pkt, u32 len)
 {
 	const struct net_device *dev = call->dev;
-	int hhl = call->raw ? call->hard_header_len : 0;
+	int reserve = call->reserve;
+	u32 max = READ_ONCE(dev->mtu) + reserve;
 	struct tp4_tx *tx = call->tx;
 	struct sk_buff *skb;
 	u32 linear, hlen;
-	int err, header = 0;
 	bool noblock;
+	int err;
 
 	/* What metadata says is to be segmented may have any length. */
-	if (unlikely(len > READ_ONCE(dev->mtu) + hhl + VLAN_HLEN && !pkt->meta))
+	if (unlikely(len > max + VLAN_HLEN) && !pkt->meta)
 		return ERR_PTR(-EMSGSIZE);
 
 	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
-	linear = max_t(u32, linear, hhl);
+	linear = max_t(u32, linear, reserve);
 	/* Memory of this batch comes back only once it is sent. */
 	noblock = !call->wait || tx->nr_skbs;
 	if (!noblock)
 		tp4_tx_flush(tx);
 	hlen = LL_RESERVED_SPACE_EX(dev, call->hard_header_len);
 	skb = sock_alloc_send_skb(tx->q->sk, hlen + dev->needed_tailroom +
-				  linear - hhl, noblock, &err);
+				  linear - reserve, noblock, &err);
 	if (unlikely(!skb))
 		return ERR_PTR(err);
 
 	skb_reserve(skb, hlen);
 	skb_reset_network_header(skb);
-	skb_push(skb, hhl);
-	err = -EINVAL;
-	if (unlikely(!call->raw)) {
-		header = dev_hard_header(skb, call->dev, ntohs(call->proto),
-					 call->addr, NULL, len);
-		if (header < 0)
-			goto free;
-	}
-	skb_put(skb, linear - hhl);
-	tp4_tx_fill(tx, skb, skb->data + header, pkt, min(linear, len));
-	if (call->raw && unlikely(!tp4_tx_header_ok(call, skb, len)))
-		goto free;
+	skb_push(skb, reserve);
+	if (unlikely(!call->raw) &&
+	    dev_hard_header(skb, call->dev, ntohs(call->proto), call->addr,
+			    NULL, len) < 0)
+		goto bad;
+	skb_put(skb, linear - reserve);
+	tp4_tx_fill(tx, skb, skb_tail_pointer(skb) - linear, pkt,
+		    min(linear, len));
+	if (unlikely(!tp4_tx_header_ok(call, skb, len)))
+		goto bad;
 
 	skb->dev = call->dev;
 	skb->protocol = call->proto;
@@ -426,20 +434,17 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
 	tp4_tx_parse_headers(skb, call->raw);
 
-	if (unlikely(pkt->meta)) {
-		err = tp4_meta_to_skb(tp4_area_frame(tx->q->area, pkt->frame),
-				      skb, tx->q->sk, header);
-		if (err)
-			goto free;
+	if (unlikely(pkt->meta) && !tp4_tx_do_meta(call, pkt, len, skb))
+		goto bad;
+	if (unlikely(len > max) && !tp4_tx_long_ok(dev, skb, len, max)) {
+		kfree_skb(skb);
+		return ERR_PTR(-EMSGSIZE);
 	}
-	err = -EMSGSIZE;
-	if (unlikely(!tp4_tx_fits(dev, skb, len, hhl)))
-		goto free;
 	return skb;
 
-free:
+bad:
 	kfree_skb(skb);
-	return ERR_PTR(err);
+	return ERR_PTR(-EINVAL);
 }
 
 static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
@@ -861,6 +866,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	call.tx = q->tx;
 	call.budget = q->mask + 1;
 	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
+	call.reserve = call.raw ? call.hard_header_len : 0;
 	err = tp4_tx_loop(&call, xmit, sock_sndtimeo(sk, !call.wait));
 put_dev:
 	dev_put(call.dev);

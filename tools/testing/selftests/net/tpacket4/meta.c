@@ -478,7 +478,12 @@ TEST_F(meta, dgram)
 	EXPECT_EQ(0, memcmp(s.got.addr, "\2\0\0\0\0\2\0\0", 8));
 	EXPECT_EQ(6, s.got.halen);
 
+	pv4_close(&s);
+
 	/* a tag has no place but in metadata */
+	cfg.proto = ETH_P_ALL;
+	cfg.ifname = if_b;
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
 	len = add_tag(pkt, L4 + 208, ETH_P_8021Q, 9);
 	ASSERT_EQ(0, send_plain(&self->a, pkt, len));
 	ASSERT_EQ(20 + 208, recv_meta(&s));
@@ -491,7 +496,6 @@ TEST_F(meta, dgram)
 	pv4_close(&s);
 
 	/* and what goes out, all protocols: also with no header in front */
-	cfg.proto = 0;
 	cfg.ifname = if_a;
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
 	fill_packet(pkt, 100, 5);
@@ -866,7 +870,7 @@ TEST_F(meta, launch_time)
 	char pkt[100];
 	__u64 start;
 
-	if (set_qdisc("fq 2>/dev/null"))
+	if (set_qdisc("fq"))
 		SKIP(return, "no fq qdisc");
 	ASSERT_EQ(0, setsockopt(self->a.fd, SOL_SOCKET, SO_TXTIME, &txtime,
 				sizeof(txtime)));
