@@ -20,6 +20,7 @@ deps = @scripts/deps $(1) || [ $$? -eq 4 ]
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s
 ##   soak          every change of devices and sockets under traffic: MINUTES=n
 ##   shell         a shell in the booted plain kernel
+##   pcap          Debian's libpcap with V4, for tcpdump and others, in build/pcap
 ##   bench         instructions a packet, the same on every machine: V3, V4 and
 ##                 AF_XDP on i40e and veth, with out/bench.json and out/bench.svg
 demo:
@@ -35,6 +36,10 @@ check:
 
 shell: kernel $(if $(NIC),qemu)
 	@scripts/vm $(if $(NIC),--nic '$(NIC)' --qemu "$$(scripts/qemu.sh --print)") --shell
+
+pcap: worktree
+	$(call deps,pcap)
+	$(alone) scripts/progs pcap
 
 fuzz: worktree
 	$(alone) scripts/fuzz $(PARTS)
@@ -116,5 +121,5 @@ clean:
 ##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: drop what the other side has changed
-.PHONY: help demo test check fuzz soak shell bench bench-icount long kcsan coverage tree
+.PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree
 .PHONY: import series kernel debug worktree qemu clean

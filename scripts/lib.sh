@@ -78,6 +78,69 @@ Cannot initiate the connection|Failed to establish|Network is unreachable|\
 Connection (refused|timed out|failed)|from versions: none" "$1"
 }
 
+# fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR. The
+# machine's own apt stays as it is: the lists are DIR.apt's, of the source lines that
+# belong to the binary lines the machine has, of another SUITE (trixie) on request.
+fetch_source() {
+	local package=$1 dir=$2 apt=$2.apt rename='' version f n=0
+
+	note "fetching the source package of $package"
+	rm -rf "$apt"
+	mkdir -p "$apt"/{sources.d,lists/partial,cache/archives/partial,get}
+	on_exit rm -rf "$apt"
+	[ ! "${3:-}" ] ||
+		rename="s/\\b$(. /etc/os-release && echo "$VERSION_CODENAME")\\b/$3/g"
+	for f in /etc/apt/sources.list.d/*.sources; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed "s/^Types:.*/Types: deb-src/; $rename" "$f" \
+			>"$apt/sources.d/$n.sources"
+	done
+	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed -n "$rename; s/^deb\([[:space:]]\)/deb-src\1/p" "$f" \
+			>"$apt/sources.d/$n.list"
+	done
+	LC_ALL=C source_apt "$apt" apt-get -qq -o APT::Update::Error-Mode=any \
+		update 2>"$apt/log" || {
+		cat "$apt/log" >&2
+		note "some package lists could not be had; trying without them"
+	}
+	# Versions that an archive lists but no longer has are passed over.
+	for version in $(source_apt "$apt" apt-cache madison "$package" |
+			 awk -F'|' '/Sources/ { print $2 }'); do
+		note "trying version $version"
+		if (cd "$apt/get" && source_apt "$apt" apt-get -qq source \
+			--download-only "$package=$version") >&2; then
+			break
+		fi
+		rm -f "$apt/get"/*
+	done
+	set -- "$apt/get"/*.dsc
+	if [ ! -f "$1" ]; then
+		[ ! -s "$apt/log" ] ||
+			skip "no network: cannot fetch the source of $package"
+		die "no version of the source package $package to be had"
+	fi
+	note "unpacking"
+	dpkg-source --no-check -x "$1" "$apt/source" >/dev/null
+	rm -rf "$dir"
+	mv "$apt/source" "$dir"
+	rm -rf "$apt"
+}
+
+# source_apt DIR COMMAND...: apt-get or apt-cache with the lists in DIR
+source_apt() {
+	local apt=$1
+
+	shift
+	"$1" -o Dir::Etc::sourcelist=/dev/null \
+		-o Dir::Etc::sourceparts="$apt/sources.d" \
+		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
+		-o APT::Sandbox::User="$(id -un)" "${@:2}"
+}
+
 # foreign ARCH: gets what make test ARCH= needs, see scripts/foreign; sets cross to
 # the prefix of that compiler's programs, which are in PATH then, with the libraries
 # of its assembler and linker.

@@ -8,6 +8,8 @@
 # for each state of the model.
 
 set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 usage()
 {
@@ -25,12 +27,6 @@ Environment:
   JOBS             parallel jobs (default: all processors)
   XDG_CACHE_HOME   where the cache lives (default: ~/.cache)
 EOF
-}
-
-die()
-{
-	echo "qemu.sh: $*" >&2
-	exit 1
 }
 
 say()
@@ -52,19 +48,10 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-top=$(cd "$(dirname "$0")/.." && pwd)
-model=$top/tools/testing/xl710/model
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tpacket4/qemu
-jobs=${JOBS:-$(nproc)}
+model=$TOP/tools/testing/xl710/model
+cache=$CACHE/qemu
 # the BIOS and the rest come with Debian's own packages
 firmware=/usr/share/qemu:/usr/share/seabios
-
-# skip REASON: with kselftest's exit code for it
-skip()
-{
-	echo "qemu.sh: skipped: $*" >&2
-	exit 4
-}
 
 need_tools()
 {
@@ -84,45 +71,6 @@ need_tools()
 		die "the packages seabios and qemu-system-data are missing"
 }
 
-# Run apt-get or apt-cache with a package list of our own: the source lines
-# that belong to the binary lines the system has. Its own lists stay as they
-# are.
-own_apt()
-{
-	local cmd=$1
-
-	shift
-	"$cmd" -o Dir::Etc::sourcelist=/dev/null \
-	       -o Dir::Etc::sourceparts="$cache/apt/sources.d" \
-	       -o Dir::State::lists="$cache/apt/lists" \
-	       -o Dir::Cache="$cache/apt/cache" \
-	       -o APT::Sandbox::User="$(id -un)" "$@"
-}
-
-setup_apt()
-{
-	local f n=0
-
-	rm -rf "$cache/apt"
-	mkdir -p "$cache/apt"/{sources.d,lists/partial,cache/archives/partial}
-	for f in /etc/apt/sources.list.d/*.sources; do
-		[ -f "$f" ] || continue
-		n=$((n + 1))
-		sed 's/^Types:.*/Types: deb-src/' "$f" \
-			>"$cache/apt/sources.d/$n.sources"
-	done
-	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-		[ -f "$f" ] || continue
-		n=$((n + 1))
-		sed -n 's/^deb\([[:space:]]\)/deb-src\1/p' "$f" \
-			>"$cache/apt/sources.d/$n.list"
-	done
-	LC_ALL=C own_apt apt-get -qq -o APT::Update::Error-Mode=any update \
-		2>"$cache/apt/log" && return
-	cat "$cache/apt/log" >&2
-	say "some package lists could not be had; trying without them"
-}
-
 # Make a directory for the model known to the build of the given source. Not by
 # a patch: QEMU 7.2 and 10.0 differ around these places.
 hook_in()
@@ -134,36 +82,14 @@ hook_in()
 		die "QEMU $(cat "$1/VERSION") keeps its trace events elsewhere"
 }
 
-# Versions that an archive lists but no longer has are passed over
 fetch()
 {
-	local version tmp=$cache/fetch sum
+	local sum
 
 	sum=$(declare -f hook_in | sha256sum)
 	[ "$(cat "$cache/src/.complete" 2>/dev/null)" != "$sum" ] || return 0
-	say "fetching the source package of QEMU"
-	setup_apt
-	rm -rf "$tmp"
-	mkdir -p "$tmp"
-	for version in $(own_apt apt-cache madison qemu |
-			 awk -F'|' '/Sources/ { print $2 }'); do
-		say "trying version $version"
-		if (cd "$tmp" && own_apt apt-get -qq source --download-only \
-			"qemu=$version") >&2; then
-			break
-		fi
-		rm -f "$tmp"/*
-	done
-	set -- "$tmp"/*.dsc
-	if [ ! -f "$1" ]; then
-		[ ! -s "$cache/apt/log" ] ||
-			skip "no network: cannot fetch the source of QEMU"
-		die "no version of the qemu source package to be had"
-	fi
-	say "unpacking"
-	rm -rf "$cache/src" "$cache"/build-*
-	dpkg-source --no-check -x "$1" "$cache/src" >/dev/null
-	rm -rf "$tmp" "$cache/apt" "$cache"/qemu_*
+	fetch_source qemu "$cache/src"
+	rm -rf "$cache"/build-*
 	hook_in "$cache/src"
 	echo "$sum" >"$cache/src/.complete"
 }
@@ -206,7 +132,7 @@ build()
 
 	if command -v ccache >/dev/null; then
 		# one cache for all build trees
-		export CCACHE_DIR=${cache%/qemu}/ccache CCACHE_NOHASHDIR=1
+		export CCACHE_DIR=$CACHE/ccache CCACHE_NOHASHDIR=1
 		# What is new is compiled at once, not preprocessed first.
 		export CCACHE_DEPEND=1
 		cc="ccache gcc"
@@ -236,18 +162,18 @@ build()
 		}
 		declare -f build devices >"$dir/configured-by"
 	fi
-	say "building with $jobs jobs"
+	say "building with $JOBS jobs"
 	if [ -t 2 ]; then
-		ninja -C "$dir" -j"$jobs" qemu-system-x86_64 >&2
+		ninja -C "$dir" -j"$JOBS" qemu-system-x86_64 >&2
 	else
-		ninja -C "$dir" -j"$jobs" qemu-system-x86_64 >"$dir/ninja.log" ||
+		ninja -C "$dir" -j"$JOBS" qemu-system-x86_64 >"$dir/ninja.log" ||
 			{ tail -40 "$dir/ninja.log" >&2; die "build failed"; }
 	fi
 }
 
 model_hash()
 {
-	(cd "$model" && cat -- * "$top/scripts/qemu.sh") | sha256sum |
+	(cd "$model" && cat -- * "$TOP/scripts/qemu.sh") | sha256sum |
 		cut -c1-16
 }
 

@@ -118,7 +118,7 @@ def find_edits() -> Iterator[tuple[str, str]]:
     """All (path, slug) for which a path.d/slug.patch exists."""
     for root, dirs, files in os.walk(TOP):
         if Path(root) == TOP:
-            dirs[:] = [d for d in dirs if d not in ("build", "out", ".git")]
+            dirs[:] = [d for d in dirs if d not in ("build", "out", "ports", ".git")]
         dirs.sort()
         if root.endswith(".d"):
             for name in sorted(files):

@@ -60,9 +60,10 @@ SAME_IN_32_BIT = (
     *("_fault", "_rx_limits", "_memcg", "_zc_work", "_zc_full", "_zc_half"),
     "_zc_xdp_meta",
 )
-PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4")
+PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
+ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs")
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
@@ -345,7 +346,29 @@ def find_user_tests() -> list[Test]:
         test("lib-examples", BUILD / "lib", on_veth, lib / "examples.sh"),
         test("lib-ringtest", BUILD / "lib", lib / "ringtest.sh"),
         test("tpbench", BUILD / "tpbench", on_veth, samples / "test.sh"),
+        *find_pcap_tests(on_veth),
     ]
+
+
+def find_pcap_tests(on_veth: Path) -> list[Test]:
+    """Those of ports/libpcap, where that is built."""
+    pcap, port = BUILD / "pcap", TOP / "ports/libpcap/tests"
+    if not (pcap / "lib").exists():
+        return []
+    tests = []
+    for version in "v3", "v4", "zc":
+        # V3 is what Debian's libpcap uses.
+        lib = [] if version == "v3" else ["env", f"LD_LIBRARY_PATH={pcap}/lib"]
+        command = [*lib, str(on_veth), "./pcap_test", version, "tp4A", "tp4B"]
+        tests.append(Test(f"pcap-{version}", command, cwd=pcap / "testprogs"))
+    python = ["python3", "-B"]
+    for name, script, argument in (
+        ("tcpdump", "side_by_side", pcap / "lib"),
+        ("testprogs", "testprogs", pcap),
+    ):
+        command = [*python, f"{port}/{script}.py", str(argument)]
+        tests.append(Test(f"pcap-{name}", command, cwd=pcap))
+    return tests
 
 
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:

@@ -1,0 +1,695 @@
+/*
+ * pcap-tp4.c: TPACKET_V4, version 4 of the memory-mapped rings of Linux's
+ * packet sockets
+ *
+ * Redistribution and use in source and binary forms, with or without
+ * modification, are permitted provided that the following conditions
+ * are met:
+ *
+ *   1. Redistributions of source code must retain the above copyright
+ *      notice, this list of conditions and the following disclaimer.
+ *   2. Redistributions in binary form must reproduce the above copyright
+ *      notice, this list of conditions and the following disclaimer in the
+ *      documentation and/or other materials provided with the distribution.
+ *
+ * THIS SOFTWARE IS PROVIDED BY THE AUTHOR AND CONTRIBUTORS ``AS IS'' AND
+ * ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
+ * IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE
+ * ARE DISCLAIMED. IN NO EVENT SHALL THE AUTHOR OR CONTRIBUTORS BE LIABLE
+ * FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL
+ * DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS
+ * OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION)
+ * HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT
+ * LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY
+ * OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF
+ * SUCH DAMAGE.
+ */
+
+
+/*
+ * In V4, packets lie in frames of a memory area of ours, and the ring has a
+ * descriptor for each frame that we lend to the kernel.  pcap-linux.c sets up
+ * the socket, filters, waits, and hands packets to the callback, as for the
+ * older versions; this file has the ring, and what is V4's alone: zero-copy
+ * mode, in which the socket has a queue of a network adapter for itself.  It
+ * is asked for by the device's name, "zc:eth0" or, for queue 3, "zc:eth0:3".
+ */
+
+#ifdef HAVE_CONFIG_H
+#include <config.h>
+#endif
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <net/if.h>
+#include <linux/filter.h>
+#include <linux/genetlink.h>
+#include <linux/if_arp.h>
+#include <linux/if_packet.h>
+#include <linux/netdev.h>
+#include <linux/netlink.h>
+
+#include "pcap-int.h"
+#include "pcap/vlan.h"
+#include "pcap-tp4.h"
+
+#include <tpacket4.h>
+
+#define ZC_PREFIX	"zc:"
+
+/* A packet of this size needs no more than one frame. */
+#define FRAME_SIZE	2048
+
+/*
+ * A frame takes one packet, however small, where a block of V3 takes many:
+ * do not let a small buffer lose a burst of small packets.
+ */
+#define MIN_FRAMES	4096
+#define MAX_FRAMES	(1024*1024)
+
+/* Slots of the ring to look at in one go */
+#define BATCH		64
+
+struct pcap_tp4 {
+	struct tp4_area	area;
+	struct tp4_socket sock;
+	u_int	frames;		/* frames that the current packet has */
+	u_int	snaplen;
+	int	zerocopy;
+	int	ifindex;
+	struct timespec now;	/* when packets without a time stamp were seen */
+	u_char	*joined;	/* for a packet of several frames */
+	size_t	joined_size;
+};
+
+/*
+ * Lend all frames to the kernel.
+ */
+static void
+post_frames(struct pcap_tp4 *tp4)
+{
+	__u64 frame;
+
+	for (frame = 0; frame < tp4->area.nr_frames; frame++)
+		tp4_ring_post(&tp4->sock.rx, &frame, 1);
+}
+
+/*
+ * Get memory for the packets, and make a ring that has a descriptor for each
+ * of its frames.
+ */
+static int
+create_ring(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
+    u_int headroom)
+{
+	struct tp4_options options;
+	u_int frames = MIN_FRAMES;
+	int err;
+
+	while (frames < buffer_size / frame_size && frames < MAX_FRAMES)
+		frames *= 2;
+	for (;;) {
+		err = tp4_area_create(&tp4->area, frames, frame_size);
+		if (err == 0) {
+			memset(&options, 0, sizeof(options));
+			options.area = &tp4->area;
+			options.rx_nr = frames;
+			options.headroom = headroom;
+			options.fd = fd;
+			options.meta = 1;
+			err = tp4_open(&tp4->sock, &options);
+			if (err == 0) {
+				post_frames(tp4);
+				return (0);
+			}
+			tp4_area_destroy(&tp4->area);
+		}
+		/*
+		 * Is it more than there is, or than we may lock?  One page of
+		 * descriptors is the least that there can be.
+		 */
+		frames /= 2;
+		if ((err != -ENOBUFS && err != -ENOMEM) ||
+		    frames * sizeof(struct tpacket4_desc) <
+		    (size_t)getpagesize()) {
+			errno = -err;
+			return (-1);
+		}
+	}
+}
+
+/*
+ * Make the ring anew, without metadata; the area stays.
+ */
+static int
+do_without_metadata(struct pcap_tp4 *tp4)
+{
+	struct tp4_options options;
+	struct tpacket_req4 none;
+	int err;
+
+	memset(&options, 0, sizeof(options));
+	options.rx_nr = tp4->area.nr_frames;
+	options.fd = options.mr_fd = tp4->sock.fd;
+
+	munmap(tp4->sock.map, tp4->sock.map_len);
+	tp4->sock.map = NULL;
+	memset(&none, 0, sizeof(none));
+	if (setsockopt(options.fd, SOL_PACKET, PACKET_RX_RING, &none,
+	    sizeof(none)) == -1)
+		return (-errno);
+	err = tp4_open(&tp4->sock, &options);
+	if (err == 0)
+		post_frames(tp4);
+	return (err);
+}
+
+/*
+ * Frames for a packet of the largest size that there is on the wire, each
+ * in one piece, if possible.
+ */
+static u_int
+zerocopy_frame_size(int fd, const char *device, u_int headroom)
+{
+	struct ifreq ifr;
+
+	memset(&ifr, 0, sizeof(ifr));
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", device);
+	if (ioctl(fd, SIOCGIFMTU, &ifr) != -1 &&
+	    headroom + TP4_ZC_HEADROOM + ETH_HLEN + 2 * VLAN_TAG_LEN +
+	    ifr.ifr_mtu > FRAME_SIZE)
+		return (getpagesize());
+	return (FRAME_SIZE);
+}
+
+/*
+ * Make the packet socket handle->fd, which receives nothing yet, one of V4
+ * with an Rx ring.  "reserve" bytes are to be free before the data of a
+ * packet and behind a struct sockaddr_ll.
+ *
+ * Returns NULL, and sets errno, if that's not possible; the socket can then
+ * be made one of another version.
+ */
+struct pcap_tp4 *
+pcap_tp4_open(pcap_t *handle, u_int reserve, int ifindex)
+{
+	static struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = { 1, &nothing };
+	int zerocopy = handle->opt.zc_queue != 0;
+	int fd = handle->fd;
+	u_int headroom, frame_size = FRAME_SIZE;
+	struct pcap_tp4 *tp4;
+	int save_errno;
+
+	tp4 = calloc(1, sizeof(*tp4));
+	if (tp4 == NULL)
+		return (NULL);
+	tp4->zerocopy = zerocopy;
+	tp4->snaplen = handle->snapshot;
+	tp4->ifindex = ifindex;
+
+	/*
+	 * The metadata at the start of the frame makes room for the struct
+	 * sockaddr_ll.
+	 */
+	headroom = sizeof(struct tpacket4_meta);
+	if (sizeof(struct sockaddr_ll) + reserve > headroom)
+		headroom += reserve;
+
+	if (zerocopy) {
+		frame_size = zerocopy_frame_size(fd, handle->opt.device,
+		    headroom);
+		/*
+		 * Between bind() and zero-copy mode, the socket would receive
+		 * copies of packets.
+		 */
+		if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+		    sizeof(filter)) == -1)
+			goto fail;
+	}
+	if (create_ring(tp4, fd, handle->opt.buffer_size, frame_size,
+	    headroom) == 0)
+		return (tp4);
+
+fail:
+	save_errno = errno;
+	pcap_tp4_close(tp4);
+	errno = save_errno;
+	return (NULL);
+}
+
+/*
+ * Free the ring; the socket is the caller's to close.
+ */
+void
+pcap_tp4_close(struct pcap_tp4 *tp4)
+{
+	if (tp4->sock.map != NULL)
+		munmap(tp4->sock.map, tp4->sock.map_len);
+	tp4_area_destroy(&tp4->area);
+	free(tp4->joined);
+	free(tp4);
+}
+
+/*
+ * Turn zero-copy mode on for the queue that the device's name asked for.
+ *
+ * Returns PCAP_WARNING, as the host loses what we get, or a PCAP_ERROR_
+ * value.
+ */
+int
+pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
+{
+	const char *device = handle->opt.device;
+	u_int queue = handle->opt.zc_queue - 1;
+	char path[PATH_MAX];
+	int err;
+
+	err = tp4_zerocopy(&tp4->sock, queue + 1);
+	if (err == -EOPNOTSUPP) {
+		/*
+		 * The driver may just not know of metadata.
+		 */
+		err = do_without_metadata(tp4);
+		if (err == 0)
+			err = tp4_zerocopy(&tp4->sock, queue + 1);
+	}
+	switch (-err) {
+
+	case 0:
+		snprintf(path, sizeof(path),
+		    "/sys/class/net/%s/queues/rx-1", device);
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "zero-copy mode: the host does not see what queue %u of %s receives%s",
+		    queue, device, access(path, F_OK) == 0 ?
+		    ", and what its other queues receive is not captured" : "");
+		return (PCAP_WARNING);
+
+	case EOPNOTSUPP:
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "%s: the driver has no zero-copy mode", device);
+		return (PCAP_ERROR);
+
+	case ENXIO:
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "%s has no queue %u for zero-copy mode", device, queue);
+		return (PCAP_ERROR);
+
+	case EBUSY:
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "queue %u of %s is in use in zero-copy mode already",
+		    queue, device);
+		return (PCAP_ERROR);
+
+	case EPERM:
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "%s: zero-copy mode needs CAP_NET_ADMIN", device);
+		return (PCAP_ERROR_PERM_DENIED);
+
+	default:
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "%s: can't turn zero-copy mode on: %s", device,
+		    pcap_strerror(-err));
+		return (PCAP_ERROR);
+	}
+}
+
+/*
+ * How many of the slots that come next are a packet?  0 if the kernel has not
+ * returned all of it yet.
+ */
+static u_int
+peek_packet(struct pcap_tp4 *tp4)
+{
+	struct tp4_ring *ring = &tp4->sock.rx;
+	u_int n;
+
+	if (ring->seen == 0) {
+		if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock))
+			(void)tp4_rx_kick(&tp4->sock);
+		if (tp4_ring_peek(ring, BATCH) == 0)
+			return (0);
+		if (tp4->zerocopy)
+			clock_gettime(CLOCK_REALTIME, &tp4->now);
+	}
+	for (n = 1; tp4_ring_peek(ring, n) == n; n++) {
+		if (!(tp4_ring_at(ring, n - 1)->flags & TP4_PKT_CONT))
+			return (n);
+	}
+	return (0);
+}
+
+/*
+ * Copy a packet of several frames, up to the snapshot length, behind the
+ * beginning of the first one.
+ */
+static int
+join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+{
+	const struct tpacket4_desc *d;
+	size_t size, pos;
+	u_char *p;
+	u_int i, len;
+
+	size = packet->mac + tp4->snaplen;
+	if (tp4->joined_size < size) {
+		p = realloc(tp4->joined, size);
+		if (p == NULL)
+			return (-1);
+		tp4->joined = p;
+		tp4->joined_size = size;
+	}
+	memcpy(tp4->joined, packet->frame, packet->mac);
+	pos = packet->mac;
+	packet->len = 0;
+	for (i = 0; i < tp4->frames; i++) {
+		d = tp4_ring_at(&tp4->sock.rx, i);
+		len = d->len;
+		packet->len += len;
+		if (len > size - pos)
+			len = (u_int)(size - pos);
+		memcpy(tp4->joined + pos, tp4_data(&tp4->area, d), len);
+		pos += len;
+	}
+	packet->frame = tp4->joined;
+	packet->caplen = (u_int)pos - packet->mac;
+	return (0);
+}
+
+/*
+ * Tell what is known of a packet, and put a struct sockaddr_ll where the
+ * metadata was.
+ */
+static void
+read_metadata(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+    const struct tpacket4_meta *there)
+{
+	struct sockaddr_ll *sll = (struct sockaddr_ll *)packet->frame;
+	struct timespec when = tp4->now;
+	struct tpacket4_meta meta;
+
+	if (there != NULL) {
+		meta = *there;
+		when = tp4_meta_time(&meta);
+		packet->len = meta.wire_len;
+	} else {
+		/*
+		 * Zero-copy mode: only what is received.
+		 */
+		memset(&meta, 0, sizeof(meta));
+		meta.ifindex = tp4->ifindex;
+		meta.hatype = ARPHRD_ETHER;
+		meta.pkt_type = PACKET_HOST;
+	}
+	packet->sec = (u_int)when.tv_sec;
+	packet->nsec = (u_int)when.tv_nsec;
+	packet->vlan_tci_valid = (meta.flags & TP4_META_RX_VLAN) != 0;
+	packet->vlan_tci = meta.vlan_tci;
+	packet->vlan_tpid = meta.vlan_tpid;
+
+	sll->sll_family = AF_PACKET;
+	sll->sll_protocol = meta.protocol;
+	sll->sll_ifindex = meta.ifindex;
+	sll->sll_hatype = meta.hatype;
+	sll->sll_pkttype = meta.pkt_type;
+	sll->sll_halen = meta.halen;
+	memcpy(sll->sll_addr, meta.addr, sizeof(sll->sll_addr));
+}
+
+/*
+ * In zero-copy mode, nobody has taken a VLAN tag off.
+ */
+static void
+find_vlan_tag(struct pcap_tp4_packet *packet)
+{
+	const u_char *type = packet->frame + packet->mac + 2 * ETH_ALEN;
+
+	if (packet->caplen < ETH_HLEN + VLAN_TAG_LEN)
+		return;
+	packet->vlan_tpid = type[0] << 8 | type[1];
+	packet->vlan_tci = type[2] << 8 | type[3];
+	if (packet->vlan_tpid == ETH_P_8021Q ||
+	    packet->vlan_tpid == ETH_P_8021AD)
+		packet->vlan_tci_valid = 1;
+}
+
+/*
+ * Get the next packet, if there is one; it's valid until pcap_tp4_release().
+ *
+ * Returns 1 if there is one and 0 if not; poll() can then be called.
+ */
+int
+pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+{
+	const struct tpacket4_desc *d;
+
+	while ((tp4->frames = peek_packet(tp4)) != 0) {
+		d = tp4_ring_at(&tp4->sock.rx, 0);
+		if (d->error == 0) {
+			packet->frame = tp4_frame(&tp4->area, d->idx);
+			packet->mac = d->offset;
+			packet->caplen = packet->len = d->len;
+			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
+				read_metadata(tp4, packet,
+				    tp4_meta(&tp4->area, d));
+				if (tp4->zerocopy && !packet->vlan_tci_valid)
+					find_vlan_tag(packet);
+				packet->vlan_tag_in_data =
+				    packet->vlan_tci_valid;
+				return (1);
+			}
+		}
+		/*
+		 * There is no packet in it, for zero-copy mode has ended, or
+		 * no memory for it.
+		 */
+		pcap_tp4_release(tp4);
+	}
+	return (0);
+}
+
+/*
+ * Give the frames of the current packet back to the kernel.
+ */
+void
+pcap_tp4_release(struct pcap_tp4 *tp4)
+{
+	struct tp4_ring *ring = &tp4->sock.rx;
+
+	tp4_ring_recycle(ring, tp4->frames);
+	/*
+	 * The kernel takes the ring for readable until it has all of it.
+	 */
+	if (ring->seen == 0)
+		tp4_ring_flush(ring);
+}
+
+/*
+ * Take the VLAN tag out of the packet, to where filters expect it.
+ */
+void
+pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet)
+{
+	u_char *p = packet->frame + packet->mac;
+
+	if (packet->caplen < ETH_HLEN + VLAN_TAG_LEN)
+		return;
+	memmove(p + VLAN_TAG_LEN, p, 2 * ETH_ALEN);
+	packet->mac += VLAN_TAG_LEN;
+	packet->caplen -= VLAN_TAG_LEN;
+	packet->len -= VLAN_TAG_LEN;
+	packet->vlan_tag_in_data = 0;
+}
+
+/*
+ * How many packets, at most, has the kernel put into the ring by now?
+ */
+int
+pcap_tp4_pending(struct pcap_tp4 *tp4)
+{
+	return (tp4_ring_peek(&tp4->sock.rx, INT_MAX));
+}
+
+pcap_t *
+pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
+{
+	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
+	unsigned long queue = 0;
+	const char *colon;
+	char *name, *end;
+	pcap_t *p;
+
+	*is_ours = strncmp(device, ZC_PREFIX, prefix_len) == 0;
+	if (! *is_ours)
+		return (NULL);
+
+	/*
+	 * "device" is pcap_create()'s own copy, which it will take for the
+	 * name of the device: leave the name of the interface in it.
+	 */
+	name = (char *)device;
+	memmove(name, name + prefix_len, strlen(name + prefix_len) + 1);
+	colon = strchr(name, ':');
+	if (colon != NULL) {
+		queue = strtoul(colon + 1, &end, 10);
+		if (colon[1] < '0' || colon[1] > '9' || *end != '\0' ||
+		    queue >= INT_MAX) {
+			snprintf(errbuf, PCAP_ERRBUF_SIZE,
+			    ZC_PREFIX "%s: \"%s\" is not the number of a queue",
+			    name, colon + 1);
+			return (NULL);
+		}
+		name[colon - name] = '\0';
+	}
+	p = pcap_create_interface(name, errbuf);
+	if (p != NULL)
+		p->opt.zc_queue = (u_int)queue + 1;
+	return (p);
+}
+
+/*
+ * Generic netlink: what a request and its attributes look like.
+ */
+struct genl_request {
+	struct nlmsghdr	nlh;
+	struct genlmsghdr genlh;
+	struct nlattr	attr;
+	char	value[GENL_NAMSIZ];
+};
+
+#define ATTR_NEXT(a)	((struct nlattr *)((u_char *)(a) + NLA_ALIGN((a)->nla_len)))
+#define ATTR_DATA(a)	((void *)((a) + 1))
+#define ATTR_OK(a, end)	((u_char *)((a) + 1) <= (u_char *)(end) && \
+			 (a)->nla_len >= sizeof(*(a)) && \
+			 (u_char *)(a) + (a)->nla_len <= (u_char *)(end))
+
+/*
+ * Send a request, and call "found" for each message of the answer.
+ */
+static int
+genl_ask(int fd, int family, int cmd, int flags, const char *name,
+    int (*found)(struct nlattr *, void *, void *), void *arg)
+{
+	struct genl_request req;
+	union {
+		struct nlmsghdr	nlh;
+		char	buf[32768];
+	} answer;
+	struct nlmsghdr *nlh;
+	ssize_t len;
+
+	memset(&req, 0, sizeof(req));
+	req.nlh.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN);
+	req.nlh.nlmsg_type = family;
+	req.nlh.nlmsg_flags = NLM_F_REQUEST | flags;
+	req.genlh.cmd = cmd;
+	req.genlh.version = 1;
+	if (name != NULL) {
+		req.attr.nla_type = CTRL_ATTR_FAMILY_NAME;
+		req.attr.nla_len = NLA_HDRLEN + strlen(name) + 1;
+		memcpy(req.value, name, strlen(name) + 1);
+		req.nlh.nlmsg_len += NLA_ALIGN(req.attr.nla_len);
+	}
+	if (send(fd, &req, req.nlh.nlmsg_len, 0) == -1)
+		return (-1);
+
+	for (;;) {
+		len = recv(fd, &answer, sizeof(answer), 0);
+		if (len <= 0)
+			return (-1);
+		for (nlh = &answer.nlh; NLMSG_OK(nlh, (size_t)len);
+		    nlh = NLMSG_NEXT(nlh, len)) {
+			if (nlh->nlmsg_type == NLMSG_DONE)
+				return (0);
+			if (nlh->nlmsg_type == NLMSG_ERROR)
+				return (-1);
+			if (found((struct nlattr *)((u_char *)NLMSG_DATA(nlh) +
+			    GENL_HDRLEN), (u_char *)nlh + nlh->nlmsg_len,
+			    arg) == -1)
+				return (-1);
+			if (!(flags & NLM_F_DUMP))
+				return (0);
+		}
+	}
+}
+
+static int
+found_family(struct nlattr *a, void *end, void *arg)
+{
+	for (; ATTR_OK(a, end); a = ATTR_NEXT(a)) {
+		if (a->nla_type == CTRL_ATTR_FAMILY_ID) {
+			*(int *)arg = *(__u16 *)ATTR_DATA(a);
+			return (0);
+		}
+	}
+	return (-1);
+}
+
+struct add_arg {
+	pcap_if_list_t *devlistp;
+	char	*errbuf;
+	int	failed;
+};
+
+static int
+found_device(struct nlattr *a, void *end, void *arg)
+{
+	struct add_arg *add = arg;
+	char ifname[IF_NAMESIZE];
+	char name[sizeof(ZC_PREFIX) + IF_NAMESIZE];
+	char descr[64 + IF_NAMESIZE];
+	__u64 features = 0;
+	__u32 ifindex = 0;
+
+	for (; ATTR_OK(a, end); a = ATTR_NEXT(a)) {
+		if (a->nla_type == NETDEV_A_DEV_IFINDEX)
+			memcpy(&ifindex, ATTR_DATA(a), sizeof(ifindex));
+		else if (a->nla_type == NETDEV_A_DEV_XDP_FEATURES)
+			memcpy(&features, ATTR_DATA(a), sizeof(features));
+	}
+	if (!(features & NETDEV_XDP_ACT_TP4_ZEROCOPY) ||
+	    if_indextoname(ifindex, ifname) == NULL)
+		return (0);
+
+	snprintf(name, sizeof(name), ZC_PREFIX "%s", ifname);
+	snprintf(descr, sizeof(descr),
+	    "Zero-copy mode of %s: the host does not see the packets", ifname);
+	/*
+	 * Whatever state the interface is in, it's to be listed behind those
+	 * that can be captured on without doing harm.
+	 */
+	if (add_dev(add->devlistp, name,
+	    PCAP_IF_CONNECTION_STATUS_NOT_APPLICABLE, descr,
+	    add->errbuf) == NULL) {
+		add->failed = 1;
+		return (-1);
+	}
+	return (0);
+}
+
+/*
+ * List the interfaces whose drivers have zero-copy mode.  A kernel that does
+ * not know of it has none.
+ */
+int
+pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf)
+{
+	struct add_arg add = { devlistp, errbuf, 0 };
+	int family, fd;
+
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	if (fd == -1)
+		return (0);
+	if (genl_ask(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0,
+	    NETDEV_FAMILY_NAME, found_family, &family) == 0)
+		(void)genl_ask(fd, family, NETDEV_CMD_DEV_GET, NLM_F_DUMP,
+		    NULL, found_device, &add);
+	close(fd);
+	return (add.failed ? -1 : 0);
+}

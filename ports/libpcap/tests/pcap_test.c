@@ -1,0 +1,811 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What libpcap promises, through its public functions only:
+ *
+ *	pcap_test v3|v4|zc DEVICE PEER
+ *
+ * DEVICE and PEER are the ends of a veth pair with an MTU of 9000 of which nobody
+ * else makes use; DEVICE is removed in the end. The words say what libpcap is to
+ * use: an older version of the kernel's rings, V4 in copy mode, or in zero-copy
+ * mode. Where zero-copy mode differs, the test knows.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <pcap/pcap.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_LEN		9014
+#define PATIENCE	20000	/* ms that anything may take */
+
+static const char *device, *peer;
+static char name[64];		/* for pcap_create() */
+static int is_v4, is_zc;
+static int peer_fd;
+static int number, failed;
+static char errbuf[PCAP_ERRBUF_SIZE];
+
+/* Who reads while packets are sent: in blocks of V3, few fit that came slowly. */
+static struct {
+	pcap_t *p;
+	pcap_handler handler;
+	void *arg;
+	unsigned int sent;
+} reader;
+
+static pcap_t *handles[8];	/* that are open */
+
+static void close_handle(pcap_t *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		if (handles[i] == p)
+			handles[i] = NULL;
+	reader.p = NULL;
+	pcap_close(p);
+}
+
+static void result(int good, const char *title)
+{
+	unsigned int i;
+
+	alarm(300);	/* until the next one */
+	/* those of a test that failed */
+	for (i = 0; i < 8; i++)
+		if (handles[i])
+			close_handle(handles[i]);
+	printf("%s %d %s\n", good ? "ok" : "not ok", ++number, title);
+	failed |= !good;
+}
+
+#define check(good, ...) do {						\
+	if (!(good)) {							\
+		printf("# line %d: %s: ", __LINE__, #good);		\
+		printf(__VA_ARGS__);					\
+		printf("\n");						\
+		return 0;						\
+	}								\
+} while (0)
+
+static long long now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static int packet_socket(const char *ifname)
+{
+	struct sockaddr_ll ll = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = if_nametoindex(ifname),
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&ll, sizeof(ll)))
+		err(1, "packet socket on %s", ifname);
+	return fd;
+}
+
+/* --- packets ---------------------------------------------------------------- */
+
+enum kind { PLAIN, UDP, VLAN_UDP };
+
+static unsigned int put(uint8_t *p, unsigned int pos, const char *hex)
+{
+	unsigned int byte;
+
+	for (; *hex; hex += 2, pos++) {
+		if (sscanf(hex, "%2x", &byte) != 1)
+			abort();
+		p[pos] = byte;
+	}
+	return pos;
+}
+
+/* Packet @seq of @len bytes, all of which are known. */
+static void build(uint8_t *p, enum kind kind, unsigned int seq, unsigned int len)
+{
+	unsigned int pos = put(p, 0, "020000000001020000000002");
+
+	if (kind == VLAN_UDP)
+		pos = put(p, pos, "81000005");
+	if (kind == PLAIN) {
+		pos = put(p, pos, "88b5");
+	} else {
+		unsigned int ip_len = len - pos - 2;
+
+		pos = put(p, pos, "0800" "4500");
+		p[pos++] = ip_len >> 8;
+		p[pos++] = ip_len;
+		pos = put(p, pos, "0000000040110000" "c0000201" "c0000202"
+				  "10921092" "00000000");
+	}
+	for (; pos < len; pos++)
+		p[pos] = pos * 7 + seq * 13 + (pos >> 8);
+}
+
+static void reading(pcap_t *p, pcap_handler handler, void *arg)
+{
+	reader.p = p;
+	reader.handler = handler;
+	reader.arg = arg;
+	pcap_setnonblock(p, 1, errbuf);
+}
+
+static void send_one(int fd, enum kind kind, unsigned int seq, unsigned int len)
+{
+	uint8_t p[MAX_LEN + 4];
+
+	if (reader.p && ++reader.sent % 16 == 0)
+		pcap_dispatch(reader.p, -1, reader.handler, reader.arg);
+
+	build(p, kind, seq, len);
+	while (send(fd, p, len, 0) != (ssize_t)len)
+		if (errno != ENOBUFS)
+			err(1, "send");
+}
+
+/* --- handles ---------------------------------------------------------------- */
+
+struct want {
+	int snaplen, nano, immediate, timeout, buffer, promisc;
+};
+
+static pcap_t *open_handle(const char *what, struct want want, int *status)
+{
+	pcap_t *p = pcap_create(what, errbuf);
+	unsigned int i;
+
+	if (!p) {
+		*status = PCAP_ERROR;
+		return NULL;
+	}
+	pcap_set_snaplen(p, want.snaplen ? want.snaplen : 262144);
+	pcap_set_timeout(p, want.timeout ? want.timeout : 10);
+	pcap_set_promisc(p, want.promisc);
+	pcap_set_immediate_mode(p, want.immediate);
+	if (want.buffer)
+		pcap_set_buffer_size(p, want.buffer);
+	if (want.nano)
+		pcap_set_tstamp_precision(p, PCAP_TSTAMP_PRECISION_NANO);
+	*status = pcap_activate(p);
+	snprintf(errbuf, sizeof(errbuf), "%s", pcap_geterr(p));
+	if (*status < 0) {
+		pcap_close(p);
+		return NULL;
+	}
+	for (i = 0; handles[i]; i++)
+		;
+	handles[i] = p;
+	return p;
+}
+
+static pcap_t *must_open(struct want want)
+{
+	int status;
+	pcap_t *p = open_handle(name, want, &status);
+
+	if (!p)
+		errx(1, "%s: %d, %s", name, status, errbuf);
+	return p;
+}
+
+static int set_filter(pcap_t *p, const char *text)
+{
+	struct bpf_program prog;
+	int rc = pcap_compile(p, &prog, text, 1, 0);
+
+	if (!rc) {
+		rc = pcap_setfilter(p, &prog);
+		pcap_freecode(&prog);
+	}
+	if (rc)
+		printf("# filter %s: %s\n", text, pcap_geterr(p));
+	return rc;
+}
+
+/* What came, packet by packet. */
+struct got {
+	unsigned int nr, lens[64], caplens[64], bad;
+	enum kind kind;
+	unsigned int seq;	/* of the first one */
+	long long first_ns, last_ns;
+	int nano;
+	const u_char *data;	/* of the last one */
+};
+
+static void take(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct got *got = (void *)user;
+	uint8_t p[MAX_LEN + 4];
+
+	if (h->len > sizeof(p) || h->caplen > h->len) {
+		got->bad++;
+		return;
+	}
+	build(p, got->kind, got->seq + got->nr, h->len);
+	got->bad += !!memcmp(p, data, h->caplen);
+	if (got->nr < 64) {
+		got->lens[got->nr] = h->len;
+		got->caplens[got->nr] = h->caplen;
+	}
+	got->last_ns = h->ts.tv_sec * 1000000000LL +
+		       h->ts.tv_usec * (got->nano ? 1 : 1000);
+	if (!got->nr)
+		got->first_ns = got->last_ns;
+	got->data = data;
+	got->nr++;
+}
+
+static void count(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	(void)h;
+	(void)data;
+	++*(unsigned int *)user;
+}
+
+/* Read until there are @nr, or for long enough to know that there are not more. */
+static int collect(pcap_t *p, pcap_handler handler, void *arg,
+		   const unsigned int *have, unsigned int nr)
+{
+	long long end = now_ns() + PATIENCE * 1000000LL;
+	int quiet = 0, n;
+
+	reader.p = NULL;
+	pcap_setnonblock(p, 1, errbuf);
+	while (quiet < 30 && now_ns() < end) {
+		n = pcap_dispatch(p, -1, handler, arg);
+		if (n < 0) {
+			printf("# dispatch: %d, %s\n", n, pcap_geterr(p));
+			return n;
+		}
+		quiet = n || *have < nr ? 0 : quiet + 1;
+		if (!n)
+			usleep(2000);
+	}
+	pcap_setnonblock(p, 0, errbuf);
+	return *have == nr ? 0 : -1;
+}
+
+/* --- tests ------------------------------------------------------------------ */
+
+static int uses_right_ring(void)
+{
+	pcap_t *p = must_open((struct want){});
+	int found = 0, warned = !!strstr(errbuf, "the host does not see");
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		found |= !!strstr(line, "memfd:tpacket4");
+	if (maps)
+		fclose(maps);
+	close_handle(p);
+	check(found == is_v4, "%d", found);
+	check(warned == is_zc, "%s", errbuf);
+	return 1;
+}
+
+static int in_area(const void *p)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int found = 0;
+	void *a, *b;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, "memfd:tpacket4") &&
+		    sscanf(line, "%p-%p", &a, &b) == 2)
+			found |= p >= a && p < b;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+static int receives(void)
+{
+	pcap_t *p = must_open((struct want){ .nano = 1 });
+	struct got got = { .kind = PLAIN, .nano = 1 };
+	long long before = now_ns();
+	unsigned int i;
+
+	reading(p, take, (void *)&got);
+	for (i = 0; i < 1500; i++)
+		send_one(peer_fd, PLAIN, i, 14 + i);
+	check(!collect(p, take, &got, &got.nr, 1500), "%u packets", got.nr);
+	check(!got.bad, "%u packets", got.bad);
+	for (i = 0; i < 64; i++)
+		check(got.lens[i] == 14 + i && got.caplens[i] == 14 + i,
+		      "%u, %u of %u", got.caplens[i], got.lens[i], 14 + i);
+	check(!is_v4 || in_area(got.data), "copied");
+	check(got.first_ns >= before && got.first_ns <= got.last_ns &&
+	      got.last_ns <= now_ns(), "%lld ns after sending, %lld later",
+	      got.first_ns - before, got.last_ns - got.first_ns);
+	close_handle(p);
+	return 1;
+}
+
+static int joins_frames(void)
+{
+	static const unsigned int lens[] = { 9014, 60, 1984, 1985, 4000, 2048, 61 };
+	pcap_t *p = must_open((struct want){});
+	struct got got = { .kind = PLAIN };
+	unsigned int i;
+
+	for (i = 0; i < 7; i++)
+		send_one(peer_fd, PLAIN, i, lens[i]);
+	check(!collect(p, take, &got, &got.nr, 7), "%u packets", got.nr);
+	check(!got.bad, "%u packets", got.bad);
+	for (i = 0; i < 7; i++)
+		check(got.lens[i] == lens[i] && got.caplens[i] == lens[i],
+		      "%u, %u of %u", got.caplens[i], got.lens[i], lens[i]);
+	close_handle(p);
+	return 1;
+}
+
+static int cuts(void)
+{
+	static const unsigned int lens[] = { 9014, 60, 100, 101, 2000 };
+	unsigned int i, with_filter;
+
+	for (with_filter = 0; with_filter < 2; with_filter++) {
+		pcap_t *p = must_open((struct want){ .snaplen = 100 });
+		struct got got = { .kind = PLAIN };
+
+		check(pcap_snapshot(p) == 100, "%d", pcap_snapshot(p));
+		if (with_filter)
+			check(!set_filter(p, "ether proto 0x88b5"), "filter");
+		for (i = 0; i < 5; i++)
+			send_one(peer_fd, PLAIN, i, lens[i]);
+		check(!collect(p, take, &got, &got.nr, 5), "%u packets", got.nr);
+		check(!got.bad, "%u packets", got.bad);
+		for (i = 0; i < 5; i++) {
+			unsigned int cap = lens[i] < 100 ? lens[i] : 100;
+
+			check(got.lens[i] == lens[i] && got.caplens[i] == cap,
+			      "%u, %u of %u", got.caplens[i], got.lens[i],
+			      lens[i]);
+		}
+		close_handle(p);
+	}
+	return 1;
+}
+
+static int one_filter(const char *text, unsigned int plain, unsigned int udp,
+		      unsigned int vlan, unsigned int min)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0, want = 0, i;
+
+	check(!set_filter(p, text), "%s", pcap_geterr(p));
+	reading(p, count, (void *)&have);
+	for (i = 0; i < 30; i++) {
+		unsigned int len = 100 + 60 * i;
+
+		send_one(peer_fd, PLAIN, i, len);
+		send_one(peer_fd, UDP, i, len);
+		send_one(peer_fd, VLAN_UDP, i, len);
+		want += len >= min ? plain + udp : 0;
+		/* A tag is not in the data that a filter sees. */
+		want += len - 4 >= min ? vlan : 0;
+	}
+	check(!collect(p, count, &have, &have, want), "%s: %u packets of %u",
+	      text, have, want);
+	close_handle(p);
+	return 1;
+}
+
+static int filters(void)
+{
+	return one_filter("udp port 4242", 0, 1, 1, 0) &&
+	       one_filter("vlan and udp", 0, 0, 1, 0) &&
+	       one_filter("vlan 5", 0, 0, 1, 0) &&
+	       one_filter("vlan 6", 0, 0, 0, 0) &&
+	       one_filter("ip and not vlan", 0, 1, 0, 0) &&
+	       one_filter("ether proto 0x88b5", 1, 0, 0, 0) &&
+	       one_filter("udp and greater 1000", 0, 1, 1, 1000) &&
+	       one_filter("tcp", 0, 0, 0, 0) &&
+	       one_filter("", 1, 1, 1, 0);
+}
+
+/* Of V3's first block, a filter in user space refuses all. */
+static int filters_direction(void)
+{
+	return one_filter("inbound", 1, 1, 1, 0) &&
+	       one_filter("outbound", 0, 0, 0, 0);
+}
+
+/* What is in the ring when a filter is set has to pass that one. */
+static int new_filter(void)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0, i;
+
+	for (i = 0; i < 10; i++)
+		send_one(peer_fd, PLAIN, i, 200);
+	usleep(100000);
+	check(!set_filter(p, "udp"), "%s", pcap_geterr(p));
+	for (i = 0; i < 10; i++) {
+		send_one(peer_fd, PLAIN, i, 200);
+		send_one(peer_fd, VLAN_UDP, i, 200);
+	}
+	check(!collect(p, count, &have, &have, 10), "%u packets", have);
+	close_handle(p);
+	return 1;
+}
+
+static int directions(void)
+{
+	static const pcap_direction_t ways[] = {
+		PCAP_D_IN, PCAP_D_OUT, PCAP_D_INOUT
+	};
+	unsigned int i, k;
+
+	for (k = 0; k < 3; k++) {
+		unsigned int have = 0, want = 0;
+		pcap_t *p = must_open((struct want){});
+		int fd = packet_socket(device);
+
+		check(!pcap_setdirection(p, ways[k]), "%s", pcap_geterr(p));
+		for (i = 0; i < 5; i++)
+			send_one(peer_fd, PLAIN, i, 100);
+		for (i = 0; i < 3; i++)
+			send_one(fd, PLAIN, i, 100);
+		close(fd);
+		if (ways[k] != PCAP_D_OUT)
+			want += 5;
+		if (ways[k] != PCAP_D_IN && !is_zc)
+			want += 3;
+		check(!collect(p, count, &have, &have, want), "%u: %u packets",
+		      k, have);
+		close_handle(p);
+	}
+	return 1;
+}
+
+static int injects(void)
+{
+	pcap_t *p = must_open((struct want){});
+	int fd = packet_socket(peer);
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	uint8_t sent[1000], got[2000];
+	ssize_t n;
+
+	build(sent, PLAIN, 3, 1000);
+	check(!pcap_sendpacket(p, sent, 1000), "%s", pcap_geterr(p));
+	do {
+		check(poll(&pfd, 1, PATIENCE) == 1, "nothing came");
+		n = recv(fd, got, sizeof(got), 0);
+	} while (n != 1000);
+	check(!memcmp(sent, got, 1000), "other bytes");
+	close(fd);
+	close_handle(p);
+	return 1;
+}
+
+/* As one filter refuses some: those do not count. */
+static int statistics(void)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0, i;
+	struct pcap_stat st;
+
+	check(!set_filter(p, "udp"), "%s", pcap_geterr(p));
+	reading(p, count, (void *)&have);
+	for (i = 0; i < 300; i++) {
+		send_one(peer_fd, UDP, i, 200);
+		send_one(peer_fd, PLAIN, i, 200);
+	}
+	check(!collect(p, count, &have, &have, 300), "%u packets", have);
+	for (i = 0; i < 2; i++) {
+		check(!pcap_stats(p, &st), "%s", pcap_geterr(p));
+		check(st.ps_recv == 300 && !st.ps_drop, "%u, %u",
+		      st.ps_recv, st.ps_drop);
+	}
+	close_handle(p);
+	return 1;
+}
+
+static int overload(void)
+{
+	pcap_t *p = must_open((struct want){ .buffer = 1 << 20 });
+	unsigned int have = 0, i, nr = 12000;
+	struct pcap_stat st;
+
+	for (i = 0; i < nr; i++)
+		send_one(peer_fd, PLAIN, i, 1400);
+	check(!pcap_stats(p, &st), "%s", pcap_geterr(p));
+	check(st.ps_recv == nr && st.ps_drop && st.ps_drop < nr,
+	      "%u, %u dropped", st.ps_recv, st.ps_drop);
+	check(!collect(p, count, &have, &have, nr - st.ps_drop),
+	      "%u packets, %u dropped", have, st.ps_drop);
+	/* and then it goes on */
+	reading(p, count, (void *)&have);
+	for (i = 0; i < 100; i++)
+		send_one(peer_fd, PLAIN, i, 1400);
+	check(!collect(p, count, &have, &have, nr - st.ps_drop + 100),
+	      "%u packets", have);
+	close_handle(p);
+	return 1;
+}
+
+static int nonblocking(void)
+{
+	pcap_t *p = must_open((struct want){ .immediate = 1 });
+	struct pollfd pfd = { .events = POLLIN };
+	unsigned int have = 0;
+	int i;
+
+	pfd.fd = pcap_get_selectable_fd(p);
+	check(pfd.fd >= 0, "no fd");
+	check(!pcap_setnonblock(p, 1, errbuf), "%s", errbuf);
+	check(pcap_getnonblock(p, errbuf) == 1, "%s", errbuf);
+	for (i = 0; i < 5; i++) {
+		check(!pcap_dispatch(p, -1, count, (void *)&have), "not 0");
+		check(!poll(&pfd, 1, 50), "readable, but empty");
+		send_one(peer_fd, PLAIN, i, 100);
+		send_one(peer_fd, PLAIN, i, 100);
+		check(poll(&pfd, 1, PATIENCE) == 1 && pfd.revents == POLLIN,
+		      "not readable: %x", pfd.revents);
+		/* one at a time: the other one is still to be told of */
+		check(pcap_dispatch(p, 1, count, (void *)&have) == 1, "not 1");
+		check(poll(&pfd, 1, PATIENCE) == 1, "not readable");
+		while (have < 2 * i + 2u)
+			check(pcap_dispatch(p, -1, count, (void *)&have) >= 0,
+			      "%s", pcap_geterr(p));
+	}
+	close_handle(p);
+	return 1;
+}
+
+static void *break_later(void *arg)
+{
+	usleep(200000);
+	pcap_breakloop(arg);
+	return NULL;
+}
+
+static int breaks(void)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0;
+	pthread_t thread;
+	int rc;
+
+	pthread_create(&thread, NULL, break_later, p);
+	rc = pcap_loop(p, -1, count, (void *)&have);
+	pthread_join(thread, NULL);
+	check(rc == PCAP_ERROR_BREAK, "%d", rc);
+	/* and goes on */
+	send_one(peer_fd, PLAIN, 0, 100);
+	check(!collect(p, count, &have, &have, 1), "%u packets", have);
+	close_handle(p);
+	return 1;
+}
+
+/* What pcap_next_ex() gives stays while others arrive, up to the next one. */
+static int one_by_one(void)
+{
+	pcap_t *p = must_open((struct want){ .immediate = 1 });
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	uint8_t want[5000];
+	unsigned int i, k;
+	int rc;
+
+	/* V2, which takes the place of V3 here, has room for 32. */
+	for (i = 0; i < 20; i++)
+		send_one(peer_fd, PLAIN, i, i & 1 ? 5000 : 100);
+	for (i = 0; i < 30; i++) {
+		unsigned int len = i < 20 && i & 1 ? 5000 : 100;
+
+		do {
+			rc = pcap_next_ex(p, &h, &data);
+		} while (!rc);
+		check(rc == 1, "%d, %s", rc, pcap_geterr(p));
+		if (i == 15)
+			for (k = 0; k < 10; k++)
+				send_one(peer_fd, PLAIN, 20 + k, 100);
+		build(want, PLAIN, i, len);
+		check(h->caplen == len && !memcmp(data, want, len),
+		      "packet %u", i);
+	}
+	close_handle(p);
+	return 1;
+}
+
+static void set_up(const char *ifname, int up)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct ifreq ifr = {};
+
+	snprintf(ifr.ifr_name, IFNAMSIZ, "%s", ifname);
+	if (ioctl(fd, SIOCGIFFLAGS, &ifr))
+		err(1, "%s", ifname);
+	ifr.ifr_flags = up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP;
+	if (ioctl(fd, SIOCSIFFLAGS, &ifr))
+		err(1, "%s", ifname);
+	close(fd);
+	usleep(300000);
+}
+
+static int down_and_up(void)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0, i;
+	int status;
+
+	set_up(device, 0);
+	pcap_setnonblock(p, 1, errbuf);
+	for (i = 0; i < 20; i++)
+		check(!pcap_dispatch(p, -1, count, (void *)&have), "%s",
+		      pcap_geterr(p));
+	check(!open_handle(name, (struct want){}, &status) &&
+	      status == PCAP_ERROR_IFACE_NOT_UP,
+	      "%d, %s", status, errbuf);
+	set_up(device, 1);
+	for (i = 0; i < 20; i++)
+		send_one(peer_fd, PLAIN, i, 100);
+	check(!collect(p, count, &have, &have, 20), "%u packets", have);
+	close_handle(p);
+	return 1;
+}
+
+static int several_handles(void)
+{
+	pcap_t *p = must_open((struct want){}), *q;
+	unsigned int a = 0, b = 0, i;
+	int status;
+
+	q = open_handle(is_zc ? device : name, (struct want){}, &status);
+	check(q, "%d, %s", status, errbuf);
+	for (i = 0; i < 50; i++)
+		send_one(peer_fd, PLAIN, i, 100);
+	check(!collect(p, count, &a, &a, 50), "%u packets", a);
+	check(!collect(q, count, &b, &b, is_zc ? 0 : 50), "%u packets", b);
+	close_handle(q);
+	if (is_zc) {
+		q = open_handle(name, (struct want){}, &status);
+		check(!q && status == PCAP_ERROR && strstr(errbuf, "in use"),
+		      "%d, %s", status, errbuf);
+	}
+	close_handle(p);
+	return 1;
+}
+
+/* Without it, what is for another host is not for us. */
+static int promiscuous(void)
+{
+	pcap_t *p = must_open((struct want){ .promisc = 1 });
+	char path[64], text[16] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/flags", device);
+	file = fopen(path, "r");
+	check(file && fgets(text, sizeof(text), file), "%s", path);
+	fclose(file);
+	check(strtol(text, NULL, 16) & IFF_PROMISC, "%s", text);
+	close_handle(p);
+	return 1;
+}
+
+static int refuses(const char *what, const char *text)
+{
+	int status;
+	pcap_t *p = open_handle(what, (struct want){}, &status);
+
+	check(!p && strstr(errbuf, text), "%s: %d, %s", what, status, errbuf);
+	return 1;
+}
+
+static int errors(void)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "zc:%s:99", device);
+	check(refuses(text, "has no queue 99"), "no queue");
+	snprintf(text, sizeof(text), "zc:%s:x", device);
+	check(refuses(text, "not the number of a queue"), "no number");
+	snprintf(text, sizeof(text), "zc:%s:", device);
+	check(refuses(text, "not the number of a queue"), "no number");
+	return refuses("zc:lo", "no zero-copy mode") &&
+	       refuses("zc:any", "single interfaces") &&
+	       refuses("zc:nodevice", "No such device");
+}
+
+static int lists_zerocopy(void)
+{
+	unsigned int plain = 0, found = 0, pos = 1;
+	pcap_if_t *devs, *d;
+	char zc[64];
+
+	snprintf(zc, sizeof(zc), "zc:%s", device);
+	check(!pcap_findalldevs(&devs, errbuf), "%s", errbuf);
+	for (d = devs; d; d = d->next, pos++) {
+		check(strcmp(d->name, "zc:lo"), "lo is listed");
+		if (!strcmp(d->name, device))
+			plain = pos;
+		if (!strcmp(d->name, zc))
+			found = pos;
+	}
+	check(strncmp(devs->name, "zc:", 3), "%s is the first", devs->name);
+	pcap_freealldevs(devs);
+	check(plain && found > plain, "%s is %u, %s %u", device, plain, zc,
+	      found);
+	return 1;
+}
+
+static int removed(void)
+{
+	pcap_t *p = must_open((struct want){});
+	unsigned int have = 0, i;
+	char command[80];
+	int rc = 0;
+
+	for (i = 0; i < 20; i++)
+		send_one(peer_fd, PLAIN, i, 100);
+	check(!collect(p, count, &have, &have, 20), "%u packets", have);
+	snprintf(command, sizeof(command), "ip link del %s", device);
+	check(!system(command), "%s", command);
+	for (i = 0; i < 1000 && rc >= 0; i++)
+		rc = pcap_dispatch(p, -1, count, (void *)&have);
+	check(rc == PCAP_ERROR && strstr(pcap_geterr(p), "disappeared"),
+	      "%d, %s", rc, pcap_geterr(p));
+	close_handle(p);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		errx(2, "usage: pcap_test v3|v4|zc DEVICE PEER");
+	is_zc = !strcmp(argv[1], "zc");
+	is_v4 = is_zc || !strcmp(argv[1], "v4");
+	device = argv[2];
+	peer = argv[3];
+	snprintf(name, sizeof(name), "%s%s", is_zc ? "zc:" : "", device);
+	set_up("lo", 1);
+	peer_fd = packet_socket(peer);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n# %s\n", pcap_lib_version());
+
+	result(uses_right_ring(), "the ring is of the right version");
+	result(receives(), "packets come whole, in order and with their time");
+	result(joins_frames(), "packets of several frames are joined");
+	result(cuts(), "the snapshot length cuts, the wire length stays");
+	result(filters(), "filters pass what they have to");
+	result(new_filter(), "a new filter is for what is in the ring, too");
+	result(directions(), "directions");
+	result(injects(), "what is injected arrives");
+	result(statistics(), "statistics count what the filter passes");
+	result(overload(), "what is received is delivered or counted as dropped");
+	result(nonblocking(), "non-blocking, and a descriptor to wait for");
+	result(breaks(), "pcap_breakloop() of another thread");
+	result(one_by_one(), "pcap_next_ex() one by one");
+	result(down_and_up(), "the interface goes down and up");
+	result(several_handles(), "several handles");
+	result(promiscuous(), "promiscuous mode");
+	if (is_v4) {
+		result(filters_direction(), "filters know the direction");
+		result(errors(), "errors of zero-copy mode say what is wrong");
+		result(lists_zerocopy(), "zero-copy devices are listed behind the others");
+	}
+	result(removed(), "the interface disappears");
+	printf("1..%d\n", number);
+	return failed;
+}
