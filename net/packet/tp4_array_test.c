@@ -1445,28 +1445,77 @@ static unsigned int drop_odd(const void *ctx, const struct bpf_insn *insn)
 	return (xdp->data_end - xdp->data) % 2 ? XDP_DROP : XDP_PASS;
 }
 
-static void xdp_sees_frames_in_any_order(struct kunit *test)
+static unsigned int send_all(const void *ctx, const struct bpf_insn *insn)
+{
+	return XDP_TX;
+}
+
+/* As if the driver's ring were full */
+static int xmit_full(void *arg, struct xdp_frame *frame)
+{
+	return -ENOBUFS;
+}
+
+/* Let a program see what the Rx array receives. */
+static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
+		    unsigned int (*func)(const void *ctx,
+					 const struct bpf_insn *insn))
 {
 	struct bpf_prog *prog = kunit_kzalloc(test, sizeof(*prog), GFP_KERNEL);
 	struct tp4_test *t = test->priv;
 	struct bpf_prog_aux *aux;
-	struct xdp_rxq_info rxq = {};
-	struct xdp_buff buff;
-	struct tp4_xdp xdp = {
-		.prog = prog,
-		.buff = &buff,
-		.rxq = &rxq,
-	};
 
 	aux = kunit_kzalloc(test, sizeof(*aux), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, prog);
 	KUNIT_ASSERT_NOT_NULL(test, aux);
-	prog->bpf_func = drop_odd;
+	prog->bpf_func = func;
 	prog->aux = aux;
+	xdp->prog = prog;
 	arrays_new(test, false);
-	xdp.to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
-	KUNIT_ASSERT_NOT_NULL(test, xdp.to_kernel);
-	tp4a_set_xdp(t->rxa, &xdp);
+	xdp->to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, xdp->to_kernel);
+	tp4a_set_xdp(t->rxa, xdp);
+}
+
+/* The copy goes, and so does the packet; its frame is filled again. */
+static void xdp_tx_may_find_no_room(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.buff = &buff,
+		.rxq = &rxq,
+		.xmit = xmit_full,
+	};
+	struct tp4_frame_set p;
+
+	xdp_new(test, &xdp, send_all);
+	post(&t->rx, 5, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+	tp4f_set_frame(&p, 60, tp4f_get_data_offset(&p), true);
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 0);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, xdp.errors, 1);
+	KUNIT_EXPECT_EQ(test, xdp.tx, 0);
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 5);
+	tp4a_free(xdp.to_kernel);
+}
+
+static void xdp_sees_frames_in_any_order(struct kunit *test)
+{
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.buff = &buff,
+		.rxq = &rxq,
+	};
+
+	xdp_new(test, &xdp, drop_odd);
 	any_order_run(test);
 	/* Those of several frames are not for this program. */
 	KUNIT_EXPECT_GT(test, xdp.drops, 0);
@@ -1509,6 +1558,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(packets_complete_in_any_order),
 	KUNIT_CASE(frames_are_filled_in_any_order),
 	KUNIT_CASE(xdp_sees_frames_in_any_order),
+	KUNIT_CASE(xdp_tx_may_find_no_room),
 	{}
 };
 

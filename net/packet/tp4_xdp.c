@@ -18,12 +18,14 @@
 
 #define TP4_XDP_TAIL	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
 
-/* Make an XDP buffer of @len bytes, of pages. */
+/* Make an XDP buffer of @len bytes, of pages. What is before @meta bytes of
+ * metadata has room for a struct xdp_frame.
+ */
 static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
-			  u32 len)
+			  u32 len, u32 meta)
 {
-	u32 part = min_t(u32, len, PAGE_SIZE - XDP_PACKET_HEADROOM -
-				   TP4_XDP_TAIL);
+	u32 headroom = XDP_PACKET_HEADROOM + SKB_DATA_ALIGN(meta);
+	u32 part = min_t(u32, len, PAGE_SIZE - headroom - TP4_XDP_TAIL);
 	struct page *page = dev_alloc_page();
 	struct skb_shared_info *sinfo;
 
@@ -31,8 +33,7 @@ static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 		return false;
 
 	xdp_init_buff(buff, PAGE_SIZE, rxq);
-	xdp_prepare_buff(buff, page_address(page), XDP_PACKET_HEADROOM, part,
-			 true);
+	xdp_prepare_buff(buff, page_address(page), headroom, part, true);
 	if (likely(part == len))
 		return true;
 
@@ -61,7 +62,7 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 {
 	u32 pos = 0;
 
-	if (!tp4_xdp_alloc(buff, rxq, tp4f_packet_len(p)))
+	if (!tp4_xdp_alloc(buff, rxq, tp4f_packet_len(p), meta))
 		return false;
 
 	tp4f_reset(p);
@@ -77,7 +78,8 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 }
 
 /* Copy a packet that XDP has changed back into its frames. What an end of the
- * packet has grown by goes to the headroom or to the last frame.
+ * packet has grown by goes to the headroom or to the last frame. The copy was
+ * made before the program ran, so without metadata.
  * Return: whether they have room for it.
  */
 static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
@@ -132,18 +134,16 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 
 static void tp4_xdp_tx(struct tp4_xdp *xdp, struct xdp_buff *buff)
 {
+	/* A copy has room for it, and the program cannot take that. */
 	struct xdp_frame *frame = xdp_convert_buff_to_frame(buff);
 
-	if (unlikely(!frame)) {
-		xdp_return_buff(buff);
-	} else if (unlikely(xdp->xmit(xdp->arg, frame))) {
+	if (unlikely(xdp->xmit(xdp->arg, frame))) {
 		xdp_return_frame(frame);
-	} else {
-		xdp->tx++;
+		xdp->errors++;
+		trace_xdp_exception(xdp->rxq->dev, xdp->prog, XDP_TX);
 		return;
 	}
-	xdp->errors++;
-	trace_xdp_exception(xdp->rxq->dev, xdp->prog, XDP_TX);
+	xdp->tx++;
 }
 
 static void tp4_xdp_redirect(struct tp4_xdp *xdp, struct xdp_buff *buff)

@@ -331,6 +331,39 @@ def stack_sends_while_pairs_change() -> None:
     sends_by(1)
 
 
+def xdp(on: bool) -> None:
+    """A program that passes all brings the port XDP rings. "ip netns exec" would
+    hide the bpf file system."""
+    pin = "/sys/fs/bpf/xl_pairs"
+    if on and not os.path.exists(pin):
+        bpf = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bpf.py")
+        subprocess.run([sys.executable, bpf, "pass", pin], check=True)
+    subprocess.run(
+        ["nsenter", f"--net=/run/netns/{NS1}", "ip", "link", "set", IF1, "xdpdrv",
+         *(("pinned", pin) if on else ("off",))],
+        check=True,
+    )  # fmt: skip
+    works()
+
+
+def pairs_with_xdp_change_hands() -> None:
+    """The pair's XDP ring stops and starts with it."""
+    channels(2)
+    if not os.path.ismount("/sys/fs/bpf"):
+        raise Skip("no bpf file system")
+    steer(True)
+    xdp(True)
+    try:
+        for _ in range(3):
+            z = bound(2)
+            assert steered(z), "nothing comes"
+            z.close()
+            works()
+    finally:
+        xdp(False)
+        steer(False)
+
+
 def link_events_while_pairs_change() -> None:
     """A link that comes up does not start the queue of a pair that is stopped."""
     channels(2)
@@ -923,6 +956,7 @@ TESTS = [
     atr_filters_are_flushed_at_bind,
     rules_stay_when_atr_filters_go,
     stack_sends_while_pairs_change,
+    pairs_with_xdp_change_hands,
     link_events_while_pairs_change,
     core_resets_while_pairs_change,
     function_resets_while_pairs_change,

@@ -225,6 +225,51 @@ TEST_F(xdp, many_sent_back)
 	expect_books(_metadata, self);
 }
 
+#define CUT		300	/* more than the most metadata */
+#define META_MAX	252
+
+/* Sends back what is behind the first CUT bytes, with much metadata. Where the
+ * packet is copied for that, the copy has room for both.
+ */
+static int send_back_cut(int flags)
+{
+	struct bpf_insn prog[] = {
+		MOV_X(BPF_REG_6, BPF_REG_1),
+		MOV_K(BPF_REG_2, CUT),
+		CALL(BPF_FUNC_xdp_adjust_head),
+		JMP_K(BPF_JNE, BPF_REG_0, 0, 6),
+		MOV_X(BPF_REG_1, BPF_REG_6),
+		MOV_K(BPF_REG_2, -META_MAX),
+		CALL(BPF_FUNC_xdp_adjust_meta),
+		JMP_K(BPF_JNE, BPF_REG_0, 0, 2),
+		MOV_K(BPF_REG_0, XDP_TX),
+		EXIT,
+		MOV_K(BPF_REG_0, XDP_DROP),
+		EXIT,
+	};
+
+	return xdp_load(prog, ARRAY_SIZE(prog), flags);
+}
+
+TEST_F(xdp, sent_back_with_metadata)
+{
+	int prog = send_back_cut(variant->frags ? BPF_F_XDP_HAS_FRAGS : 0);
+	unsigned int i, len = 1000;
+	char sent[1000];
+
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, attach_b(variant, prog));
+	close(prog);
+	for (i = 0; i < PKTS; i++) {
+		ASSERT_EQ(0, send_it(self, len, i));
+		fill_packet(sent, len, i);
+		ASSERT_EQ((int)len - CUT, recv_a(self, WAIT_MS));
+		ASSERT_EQ(0, memcmp(self->buf, sent + CUT, len - CUT));
+	}
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+}
+
 /* Every other packet, in one long run. */
 TEST_F(xdp, drop_half)
 {
