@@ -134,16 +134,18 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 
 static void tp4_xdp_tx(struct tp4_xdp *xdp, struct xdp_buff *buff)
 {
-	/* A copy has room for it, and the program cannot take that. */
 	struct xdp_frame *frame = xdp_convert_buff_to_frame(buff);
 
-	if (unlikely(xdp->xmit(xdp->arg, frame))) {
+	if (unlikely(!frame)) {
+		xdp_return_buff(buff);
+	} else if (unlikely(xdp->xmit(xdp->arg, frame))) {
 		xdp_return_frame(frame);
-		xdp->errors++;
-		trace_xdp_exception(xdp->rxq->dev, xdp->prog, XDP_TX);
+	} else {
+		xdp->tx++;
 		return;
 	}
-	xdp->tx++;
+	xdp->errors++;
+	trace_xdp_exception(xdp->rxq->dev, xdp->prog, XDP_TX);
 }
 
 static void tp4_xdp_redirect(struct tp4_xdp *xdp, struct xdp_buff *buff)
