@@ -29,6 +29,7 @@ fault_tests()
 	check "tp4: nothing bad in the log yet" log_clean
 	nsx "$SELFTESTS/fault" -r fault.zerocopy_before_bind.each_one_fails ||
 		not_ok "tp4: fault"
+	# shellcheck disable=SC2034 # log_clean() reads it
 	DMESG_START=$(dmesg | wc -l)
 }
 

@@ -358,8 +358,11 @@ static int get_hint(int answers, struct hint *hint)
 		.map_fd = answers, .key = (uintptr_t)&key,
 		.value = (uintptr_t)hint,
 	};
+	int err = bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
 
-	return bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
+	/* An int: the upper half of the register says nothing. */
+	hint->err = (__s32)hint->err;
+	return err;
 }
 
 #define TAG		0x7123
