@@ -583,7 +583,8 @@ static bool kernel_zc(struct rnd *r, struct race *race, struct on_way *w)
 	/* What is marked there then is what was taken a lap ago. */
 	CHECK(room || !tp4q_is_posted(q));
 	for (nr = 0; nr < room && tp4q_load(q, q->in + nr, &desc); nr++) {
-		bad = !tp4q_desc_valid(q, &desc);
+		bad = !tp4q_desc_valid(q, &desc) ||
+		      !tp4q_meta_valid(q, &desc, 0);
 		/* Now and then a good one, so that a good program looks */
 		refused = bad || one_in(r, 16);
 		if (refused)

@@ -391,7 +391,7 @@ static inline int pv4_cut(struct pv4 *s, const void *buf, size_t len,
 		memcpy(pv4_frame(s, d[n].idx) + offset,
 		       (const char *)buf + done, d[n].len);
 	}
-	if (s->put) {
+	if (s->put && n) {
 		memcpy(pv4_frame(s, d[0].idx), s->put, sizeof(*s->put));
 		d[0].flags |= TP4_META;
 	}
