@@ -67,16 +67,24 @@ static inline int write_file(const char *path, const char *text)
 	return n;
 }
 
-static inline int set_up(const char *name, bool up)
+/* Does @cmd to the device @name, which is filled in; 0 or -errno. */
+static inline int dev_ioctl(const char *name, unsigned long cmd,
+			    struct ifreq *ifr)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
-	struct ifreq ifr = { .ifr_flags = up ? IFF_UP : 0 };
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr))
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, cmd, ifr))
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+static inline int set_up(const char *name, bool up)
+{
+	struct ifreq ifr = { .ifr_flags = up ? IFF_UP : 0 };
+
+	return dev_ioctl(name, SIOCSIFFLAGS, &ifr);
 }
 
 /* The stack learns of a carrier a little later, and until then loses what is
@@ -107,26 +115,24 @@ static inline int run_ip(const char *fmt, ...)
 
 static inline int set_mtu(const char *name, int mtu)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
 	struct ifreq ifr = { .ifr_mtu = mtu };
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCSIFMTU, &ifr))
-		err = -errno;
-	close(fd);
-	return err;
+	return dev_ioctl(name, SIOCSIFMTU, &ifr);
 }
 
 static inline int ethtool_ioctl(const char *name, void *data)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
 	struct ifreq ifr = { .ifr_data = data };
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &ifr))
-		err = -errno;
-	close(fd);
-	return err;
+	return dev_ioctl(name, SIOCETHTOOL, &ifr);
+}
+
+/* One of ethtool's commands that take a yes or a no, as ETHTOOL_SGRO */
+static inline int set_offload(const char *name, int cmd, bool on)
+{
+	struct ethtool_value v = { .cmd = cmd, .data = on };
+
+	return ethtool_ioctl(name, &v);
 }
 
 /* A pair that carries packets; 0 or -errno. */

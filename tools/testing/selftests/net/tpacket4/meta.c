@@ -196,13 +196,6 @@ static int recv_meta(struct pv4 *s)
 	return pv4_recv(s, buf, sizeof(buf), WAIT_MS);
 }
 
-static int set_offload(const char *name, int cmd, bool on)
-{
-	struct ethtool_value v = { .cmd = cmd, .data = on };
-
-	return ethtool_ioctl(name, &v);
-}
-
 /* Neither segmentation nor checksums: the stack must do them. */
 static int no_offloads(const char *name)
 {
@@ -214,13 +207,9 @@ static int no_offloads(const char *name)
 
 static int get_mac(const char *name, unsigned char mac[6])
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
 	struct ifreq ifr = { 0 };
+	int err = dev_ioctl(name, SIOCGIFHWADDR, &ifr);
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
-		err = -errno;
-	close(fd);
 	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
 	return err;
 }

@@ -99,13 +99,6 @@ static inline int set_channels(const char *name, unsigned int rx,
 	return ethtool_ioctl(name, &ch);
 }
 
-static inline int set_gro(const char *name, bool on)
-{
-	struct ethtool_value v = { .cmd = ETHTOOL_SGRO, .data = on };
-
-	return ethtool_ioctl(name, &v);
-}
-
 /* Two queue pairs at both ends; veth starts with one. */
 static inline int two_channels(void)
 {

@@ -32,7 +32,7 @@ static int op_channels(int i)
 
 static int op_gro(int i)
 {
-	return set_gro(i & 1 ? if_a : if_b, !(i / 2 & 1));
+	return set_offload(i & 1 ? if_a : if_b, ETHTOOL_SGRO, !(i / 2 & 1));
 }
 
 static int pass, kernel;		/* XDP programs */
@@ -150,7 +150,7 @@ static void op_reset(void)
 	for (i = 0; i < 2; i++) {
 		xdp_attach(name[i], -1, XDP_FLAGS_SKB_MODE);
 		xdp_attach_native(name[i], -1);
-		set_gro(name[i], false);
+		set_offload(name[i], ETHTOOL_SGRO, false);
 		set_mtu(name[i], MTU);
 		set_up(name[i], true);
 	}
