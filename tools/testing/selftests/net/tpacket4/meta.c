@@ -281,7 +281,6 @@ TEST_F(meta, not_asked_for)
 	cfg.tx_nr = pv4_min_descs();
 	cfg.ifname = if_a;
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
-	s.nr_spare = 4;
 	EXPECT_EQ(EINVAL, send_meta(&s, &(struct tpacket4_meta){ 0 }, pkt,
 				    sizeof(pkt), 2048, HEADROOM));
 	EXPECT_EQ(0, send_plain(&s, pkt, sizeof(pkt)));
@@ -595,23 +594,6 @@ TEST_F(meta, checksum)
 	}
 }
 
-/* The segments of a packet, in order; false if one is not right. */
-static bool recv_segments(struct pv4 *s, int proto, size_t payload, int size,
-			  uint32_t seq)
-{
-	int head = L4 + header_len(proto), len;
-	size_t from;
-
-	for (from = 0; from < payload; from += len - head) {
-		len = recv_meta(s);
-		if (!ip4_ok(buf, len, proto, payload, from, seq) ||
-		    (len != head + size && from + len - head != payload) ||
-		    s->got.flags & (TP4_META_GSO | TP4_META_CSUM))
-			return false;
-	}
-	return from == payload;
-}
-
 static const struct {
 	int proto, type, size;
 	size_t payload;
@@ -623,37 +605,70 @@ static const struct {
 	{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400, 20000 },
 };
 
+/* Sends packet @i of gso[], made in @pkt; its length. */
+static int send_gso(struct __test_metadata *_metadata, struct pv4 *s, char *pkt,
+		    unsigned int i)
+{
+	int len = L4 + header_len(gso[i].proto) + gso[i].payload;
+	struct tpacket4_meta m = gso_meta(gso[i].proto, gso[i].type,
+					  gso[i].size);
+
+	fill_ip4(pkt, gso[i].proto, gso[i].payload, i);
+	ASSERT_EQ(0, send_meta(s, &m, pkt, len, 1900, HEADROOM)) {
+		TH_LOG("packet %u", i);
+	}
+	return len;
+}
+
+/* Has it come whole, still to be cut up? */
+static void expect_gso(struct __test_metadata *_metadata, struct pv4 *s,
+		       const char *pkt, int len, unsigned int i)
+{
+	struct tpacket4_meta *got = &s->got;
+
+	ASSERT_EQ(len, recv_meta(s));
+	EXPECT_EQ(0, memcmp(pkt, buf, len));
+	EXPECT_EQ(TP4_META_CSUM | TP4_META_GSO,
+		  got->flags & (TP4_META_CSUM | TP4_META_GSO));
+	EXPECT_EQ(gso[i].type, got->gso_type);
+	EXPECT_EQ(gso[i].size, got->gso_size);
+	EXPECT_EQ(L4, got->csum_start);
+	EXPECT_EQ((unsigned int)len, got->wire_len);
+}
+
+/* Or its segments, in order? */
+static void expect_segments(struct __test_metadata *_metadata, struct pv4 *s,
+			    unsigned int i)
+{
+	int head = L4 + header_len(gso[i].proto), len;
+	size_t from, payload = gso[i].payload;
+
+	for (from = 0; from < payload; from += len - head) {
+		len = recv_meta(s);
+		ASSERT_TRUE(ip4_ok(buf, len, gso[i].proto, payload, from, i)) {
+			TH_LOG("packet %u, from %zu", i, from);
+		}
+		ASSERT_TRUE(len == head + gso[i].size ||
+			    from + len - head == payload);
+		EXPECT_EQ(0U, s->got.flags & (TP4_META_GSO | TP4_META_CSUM));
+	}
+	EXPECT_EQ(payload, from);
+}
+
 TEST_F(meta, gso)
 {
-	struct tpacket4_meta *got = &self->b.got, m;
 	static char pkt[SIZE];
+	struct tpacket4_meta m;
 	unsigned int i, offload;
 	int len;
 
 	for (offload = 2; offload--; ) {
 		for (i = 0; i < ARRAY_SIZE(gso); i++) {
-			fill_ip4(pkt, gso[i].proto, gso[i].payload, i);
-			len = L4 + header_len(gso[i].proto) + gso[i].payload;
-			m = gso_meta(gso[i].proto, gso[i].type, gso[i].size);
-			ASSERT_EQ(0, send_meta(&self->a, &m, pkt, len, 1900,
-					       HEADROOM));
-			if (!offload) {
-				EXPECT_TRUE(recv_segments(&self->b,
-							  gso[i].proto,
-							  gso[i].payload,
-							  gso[i].size, i)) {
-					TH_LOG("packet %u", i);
-				}
-				continue;
-			}
-			ASSERT_EQ(len, recv_meta(&self->b));
-			EXPECT_EQ(0, memcmp(pkt, buf, len));
-			EXPECT_EQ(TP4_META_CSUM | TP4_META_GSO, got->flags &
-				  (TP4_META_CSUM | TP4_META_GSO));
-			EXPECT_EQ(gso[i].type, got->gso_type);
-			EXPECT_EQ(gso[i].size, got->gso_size);
-			EXPECT_EQ(L4, got->csum_start);
-			EXPECT_EQ((unsigned int)len, got->wire_len);
+			len = send_gso(_metadata, &self->a, pkt, i);
+			if (offload)
+				expect_gso(_metadata, &self->b, pkt, len, i);
+			else
+				expect_segments(_metadata, &self->b, i);
 		}
 		if (offload)
 			ASSERT_EQ(0, no_offloads(if_a));
@@ -784,9 +799,9 @@ static int forward_one(struct pv4 *from, struct pv4 *to)
  */
 TEST_F(meta, forwarded)
 {
-	struct tpacket4_meta m, first;
-	struct pv4 c, d;
+	struct tpacket4_meta m;
 	static char pkt[SIZE];
+	struct pv4 c, d;
 	struct pv4_cfg cfg = {
 		.ifname = if_c, .tx_nr = pv4_min_descs(),
 		.mr_fd = self->b.fd, .frames = 1, .meta = true,
@@ -818,34 +833,20 @@ TEST_F(meta, forwarded)
 		EXPECT_EQ(0U, d.got.flags & TP4_META_CSUM);
 
 		for (i = 0; i < ARRAY_SIZE(gso); i++) {
-			fill_ip4(pkt, gso[i].proto, gso[i].payload, i);
-			len = L4 + header_len(gso[i].proto) + gso[i].payload;
-			m = gso_meta(gso[i].proto, gso[i].type, gso[i].size);
-			ASSERT_EQ(0, send_meta(&self->a, &m, pkt, len, 1900,
-					       HEADROOM));
+			len = send_gso(_metadata, &self->a, pkt, i);
 			ASSERT_EQ(0, forward_one(&self->b, &c)) {
 				TH_LOG("packet %u", i);
 			}
-			if (!offload) {
-				EXPECT_TRUE(recv_segments(&d, gso[i].proto,
-							  gso[i].payload,
-							  gso[i].size, i));
-				continue;
-			}
-			ASSERT_EQ(len, recv_meta(&d));
-			EXPECT_EQ(0, memcmp(pkt, buf, len));
-			first = d.got;
-			EXPECT_EQ(TP4_META_CSUM | TP4_META_GSO, first.flags &
-				  (TP4_META_CSUM | TP4_META_GSO));
-			EXPECT_EQ(gso[i].type, first.gso_type);
-			EXPECT_EQ(gso[i].size, first.gso_size);
+			if (offload)
+				expect_gso(_metadata, &d, pkt, len, i);
+			else
+				expect_segments(_metadata, &d, i);
 		}
 		if (offload)
 			ASSERT_EQ(0, no_offloads(if_c));
 	}
 	pv4_close(&d);
-	munmap(c.map, c.map_len);
-	close(c.fd);
+	pv4_close(&c);
 }
 
 /* ---- launch time ---- */
