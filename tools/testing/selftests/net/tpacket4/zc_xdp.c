@@ -34,6 +34,19 @@ static unsigned int pkt_size(bool frags, uint32_t n)
 	return size[n % (frags ? 16 : 8)];
 }
 
+/* As send_it(), but what a ring has waits for kick_a(). */
+static int put_it(struct _test_data_xdp *self, unsigned int len, uint32_t seq)
+{
+	if (self->a.s.fd >= 0)
+		return zc_put_seq(&self->a, len, seq);
+	return send_it(self, len, seq);
+}
+
+static int kick_a(struct _test_data_xdp *self)
+{
+	return self->a.s.fd >= 0 ? zc_kick(&self->a) : 0;
+}
+
 enum place { RING, STACK, SENDER, OTHER, NOWHERE };
 
 /* Every packet with this key is at this place, all as sent and in order. */
@@ -161,21 +174,11 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
 	ASSERT_EQ(0, xdp_set_action(&self->x, 4, XDP_REDIRECT));
 	ASSERT_EQ(0, xdp_set_action(&self->x, 5, XDP_PASS_TO_KERNEL));
-	for (i = 0; i < PKTS; i++) {
-		for (key = 0; key < NR_KEYS; key++) {
-			unsigned int len = pkt_size(variant->frags, i);
-			uint32_t seq = key_seq(key, i);
-
-			/* one kick for all, where there are kicks */
-			if (self->a.s.fd < 0) {
-				ASSERT_EQ(0, send_it(self, len, seq));
-				continue;
-			}
-			ASSERT_EQ(0, zc_put_seq(&self->a, len, seq));
-		}
-	}
-	if (self->a.s.fd >= 0)
-		ASSERT_EQ(0, zc_kick(&self->a));
+	for (i = 0; i < PKTS; i++)
+		for (key = 0; key < NR_KEYS; key++)
+			ASSERT_EQ(0, put_it(self, pkt_size(variant->frags, i),
+					    key_seq(key, i)));
+	ASSERT_EQ(0, kick_a(self));
 	if (!variant->zc_rx) {
 		/* in copy mode two keys are passed, in turns */
 		for (i = 0; i < 2 * PKTS; i++) {
@@ -206,18 +209,11 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 TEST_F(xdp, many_sent_back)
 {
 	unsigned int i, n = 60;
-	int err;
 
 	ASSERT_EQ(0, xdp_set_action(&self->x, 3, XDP_TX));
-	for (i = 0; i < n; i++) {
-		if (self->a.s.fd >= 0)
-			err = zc_put_seq(&self->a, 100, key_seq(3, i));
-		else
-			err = send_it(self, 100, key_seq(3, i));
-		ASSERT_EQ(0, err);
-	}
-	if (self->a.s.fd >= 0)
-		ASSERT_EQ(0, zc_kick(&self->a));
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, put_it(self, 100, key_seq(3, i)));
+	ASSERT_EQ(0, kick_a(self));
 	for (i = 0; i < n; i++)
 		ASSERT_TRUE(packet_ok(self->buf, recv_a(self, WAIT_MS), 100,
 				      key_seq(3, i)));
@@ -423,8 +419,7 @@ static pid_t flood(struct _test_data_xdp *self, unsigned int len)
 	for (;; n++) {
 		if (send_it(self, len, key_seq(n % NR_KEYS, n)))
 			usleep(200);
-		if (self->a.s.fd >= 0)
-			zc_kick(&self->a);
+		kick_a(self);
 		if (!(n % 64))
 			sched_yield();
 		if (self->a.s.fd < 0)
