@@ -439,6 +439,11 @@ def function_resets_while_pairs_change() -> None:
     resets_while_pairs_change(command, 3 if SHORT else 8)
 
 
+def bring_up() -> None:
+    run("ip", "link", "set", IF1, "up")
+    run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+
+
 def bind_while_down() -> None:
     """The pair is set up when the device goes up, and only then."""
     channels(1)
@@ -448,8 +453,7 @@ def bind_while_down() -> None:
     assert wait(SOON, carrier)
     run("ip", "link", "set", IF1, "down")
     z.close()
-    run("ip", "link", "set", IF1, "up")
-    run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+    bring_up()
     works()
 
 
@@ -543,8 +547,7 @@ def probe(*actions: str) -> None:
     assert wait(SOON, lambda: os.path.isdir(net) and os.listdir(net))
     name = os.listdir(net)[0]
     subprocess.run(["ip", "link", "set", name, "netns", NS1, "name", IF1], check=True)
-    run("ip", "link", "set", IF1, "up")
-    run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+    bring_up()
 
 
 def stays_untouched(z: V4, seconds: float) -> None:
@@ -557,16 +560,23 @@ def stays_untouched(z: V4, seconds: float) -> None:
     assert z.area[:] == mine, "the card writes to frames that came back"
 
 
-def frames_outlive_an_rx_queue_that_does_not_stop() -> None:
+@contextmanager
+def stuck_in_a_flood() -> Iterator[V4]:
+    """A pair that receives, and whose Rx queue does not stop any more."""
     channels(2)
     steer(True)
     with Flood():
         z = bound(2)
         assert wait(SOON, lambda: list(z.receive()))
         knob(STUCK_RX, 1)
+        yield z
+        z.close()
+
+
+def frames_outlive_an_rx_queue_that_does_not_stop() -> None:
+    with stuck_in_a_flood() as z:
         z.zerocopy(0)
         stays_untouched(z, 1)
-        z.close()
     unstick()
     works()
     z = bound(2)
@@ -662,8 +672,7 @@ def frames_outlive_a_device_that_does_not_stop() -> None:
             stays_untouched(z, 0.5)
         z.close()
         unstick()
-        run("ip", "link", "set", IF1, "up")
-        run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+        bring_up()
         works()
     steer(False)
 
@@ -675,8 +684,7 @@ def a_bound_pair_outlives_a_device_that_does_not_stop() -> None:
     for queue in (STUCK_RX, STUCK_TX):
         knob(queue, 1)
         run("ip", "link", "set", IF1, "down")
-        run("ip", "link", "set", IF1, "up")
-        run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+        bring_up()
         works()
         unstick()
         assert wait(SOON, lambda: steered_once(z)), "nothing comes after the reset"
@@ -722,16 +730,10 @@ def a_reset_that_fails_is_reported() -> None:
 
 def frames_outlive_a_driver_that_goes() -> None:
     """It resets the card itself where a queue does not stop."""
-    channels(2)
-    steer(True)
-    with Flood():
-        z = bound(2)
-        assert wait(SOON, lambda: list(z.receive()))
-        knob(STUCK_RX, 1)
+    with stuck_in_a_flood() as z:
         write("/sys/bus/pci/drivers/i40e/unbind", PCI1)
         stays_untouched(z, 1)
         assert z.error() == errno.ENETDOWN
-        z.close()
     probe("bind")
     unstick()
     works()
@@ -739,16 +741,10 @@ def frames_outlive_a_driver_that_goes() -> None:
 
 def frames_outlive_a_card_that_cannot_be_reset() -> None:
     """It is taken off the bus. This comes last: only probing it helps."""
-    channels(2)
-    steer(True)
-    with Flood():
-        z = bound(2)
-        assert wait(SOON, lambda: list(z.receive()))
-        knob(STUCK_RX, 1)
+    with stuck_in_a_flood() as z:
         knob(RESET_DELAY, 2_000_000_000)
         z.zerocopy(0)
         stays_untouched(z, 1)
-        z.close()
     probe("unbind", "bind")
     knob(RESET_DELAY, 10_000_000)
     works()
