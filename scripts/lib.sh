@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Sourced by the shell scripts here: where things are, and how to say so.
+# Sourced by the shell scripts here: what they share.
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # used by those who source this
@@ -46,7 +46,8 @@ child() {
 }
 
 # Ends what runs in the background, the last one first, and returns when it is
-# gone: if it is a process group, all of that. Other scripts of ours see to what they started.
+# gone: if it is a process group, all of that. Other scripts of ours see to what
+# they started.
 end_jobs() {
 	local pid _
 
