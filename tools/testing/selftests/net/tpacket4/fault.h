@@ -57,7 +57,7 @@ static inline const char *faults_missing(void)
 	return NULL;
 }
 
-/* How many faults there were of a kind that began with @MANY left, or -errno. */
+/* How many faults of a kind there were since its times were MANY, or -errno. */
 static inline int faults_of(const char *kind)
 {
 	unsigned int left = MANY;

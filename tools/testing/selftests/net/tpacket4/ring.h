@@ -59,7 +59,7 @@ struct pv4 {
 	void *map;
 	size_t map_len;
 	struct pv4_ring rx, tx;
-	__u64 *spare;		/* frames to send from */
+	__u64 *spare;			/* frames to send from */
 	unsigned int nr_spare;
 	unsigned int errors[256];	/* descriptors returned, by errno */
 	bool meta;			/* packets have metadata: */
@@ -136,14 +136,9 @@ static inline int pv4_socket_of(int type, int proto)
 	return fd;
 }
 
-static inline int pv4_socket_proto(int proto)
-{
-	return pv4_socket_of(SOCK_RAW, proto);
-}
-
 static inline int pv4_socket(void)
 {
-	return pv4_socket_proto(0);
+	return pv4_socket_of(SOCK_RAW, 0);
 }
 
 static inline void *pv4_new_area(size_t len)

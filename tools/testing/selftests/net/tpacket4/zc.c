@@ -297,7 +297,7 @@ TEST_F(zc, fanout)
 	zc_close(&z);
 
 	/* not bound, but of a protocol: it can be in a group */
-	v4 = pv4_socket_proto(ETH_P_ALL);
+	v4 = pv4_socket_of(SOCK_RAW, ETH_P_ALL);
 	ASSERT_LE(0, v4);
 	ASSERT_EQ(0, pv4_setint(v4, PACKET_FANOUT, arg));
 	EXPECT_EQ(-EINVAL, pv4_setint(v4, PACKET_ZEROCOPY, 1));
