@@ -271,14 +271,14 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	char path[PATH_MAX];
 	int err;
 
-	err = tp4_zerocopy(&tp4->sock, queue + 1);
+	err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
 	if (err == -EOPNOTSUPP) {
 		/*
 		 * The driver may just not know of metadata.
 		 */
 		err = do_without_metadata(tp4);
 		if (err == 0)
-			err = tp4_zerocopy(&tp4->sock, queue + 1);
+			err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
 	}
 	switch (-err) {
 
@@ -521,8 +521,7 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 {
 	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
 	unsigned long queue = 0;
-	const char *colon;
-	char *name, *end;
+	char *name, *colon, *end;
 	pcap_t *p;
 
 	*is_ours = strncmp(device, ZC_PREFIX, prefix_len) == 0;
@@ -545,7 +544,7 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 			    name, colon + 1);
 			return (NULL);
 		}
-		name[colon - name] = '\0';
+		*colon = '\0';
 	}
 	p = pcap_create_interface(name, errbuf);
 	if (p != NULL)
