@@ -657,11 +657,14 @@ SDCMD, SDCMD_WRITE, SD_LOW, SD_HIGH = 0xC0000, 1 << 31, 0x100 // 4, 0x200 // 4
 
 @contextmanager
 def no_contexts() -> Iterator[None]:
-    """The card finds no queue's context in memory, so no queue starts."""
+    """The card finds zeros in place of a queue's context, so that none starts.
+
+    All contexts are in the first of the 2 MiB that the driver has given it.
+    """
     with page_of(SDCMD) as words:
         words[0] = 0
         segment = words[SD_LOW], words[SD_HIGH]
-        words[SD_LOW] = 0
+        words[SD_LOW] = segment[0] + (1 << 20)
         words[0] = SDCMD_WRITE
     try:
         yield
