@@ -469,11 +469,18 @@ def debugfs(command: str) -> None:
     write(DEBUGFS, f"{command}\n")
 
 
-def knob(register: int, value: int) -> None:
-    """Those registers are beyond what the driver, and its debugfs, maps."""
+@contextmanager
+def page_of(register: int) -> Iterator[memoryview]:
+    """The card's registers around that one, as words."""
     with open(f"/sys/bus/pci/devices/{PCI1}/resource0", "r+b") as file:
         bar = mmap.mmap(file.fileno(), mmap.PAGESIZE, offset=register & ~0xFFF)
     with bar, memoryview(bar) as view, view.cast("I") as words:
+        yield words
+
+
+def knob(register: int, value: int) -> None:
+    """Those registers are beyond what the driver, and its debugfs, maps."""
+    with page_of(register) as words:
         words[(register & 0xFFF) // 4] = value
         if words[(register & 0xFFF) // 4] != value:
             raise Skip("the card has no such register")
@@ -652,6 +659,53 @@ def a_blocking_send_can_be_given_up() -> None:
     assert z.tx and wait(SOON, z.tx.take)
     z.close()
     works()
+
+
+# PFHMC_SDCMD, and in its page PFHMC_SDDATALOW and PFHMC_SDDATAHIGH
+SDCMD, SDCMD_WRITE, SD_LOW, SD_HIGH = 0xC0000, 1 << 31, 0x100 // 4, 0x200 // 4
+
+
+@contextmanager
+def no_contexts() -> Iterator[None]:
+    """The card finds zeros in place of a queue's context, so that none starts.
+
+    All contexts are in the first of the 2 MiB that the driver has given it.
+    """
+    with page_of(SDCMD) as words:
+        words[0] = 0
+        segment = words[SD_LOW], words[SD_HIGH]
+        words[SD_LOW] = segment[0] + (1 << 20)
+        words[0] = SDCMD_WRITE
+    try:
+        yield
+    finally:
+        with page_of(SDCMD) as words:
+            words[SD_LOW], words[SD_HIGH] = segment
+            words[0] = SDCMD_WRITE
+
+
+def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
+    """Neither for the program nor for the stack, when either is to have it: who
+    asks is told, and the device goes down and up, and works."""
+    channels(2)
+    steer(True)
+    for leaves in False, True:
+        z = bound(2) if leaves else None
+        with no_contexts():
+            if z:
+                z.zerocopy(0)
+                z.close()
+            else:
+                assert refused(2) == errno.ETIMEDOUT
+        run("ip", "link", "set", IF1, "down")
+        run("ip", "link", "set", IF1, "up")
+        run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+        works()
+        sends_by(1)
+        z = bound(2)
+        assert wait(SOON, lambda z=z: steered_once(z)), "nothing comes"
+        z.close()
+    steer(False)
 
 
 def frames_outlive_a_device_that_does_not_stop() -> None:
@@ -965,6 +1019,7 @@ TESTS = [
     frames_outlive_an_rx_queue_that_does_not_stop,
     frames_outlive_a_tx_queue_that_does_not_stop,
     a_blocking_send_can_be_given_up,
+    a_pair_that_does_not_start_is_in_no_ones_way,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,

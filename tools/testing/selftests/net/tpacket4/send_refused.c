@@ -303,17 +303,28 @@ TEST_F_TIMEOUT(refused, blocking_send_goes_on, 120)
 	EXPECT_EQ(n, tx->errors[0]);
 }
 
-/* ---- who hears of a drop ---- */
+/* ---- what a try costs ---- */
+
+#define TRACEFS	"/sys/kernel/tracing"
+
+/* Why no event of skbs can be traced here, or NULL */
+static const char *no_events(void)
+{
+	if (access(TRACEFS "/events/skb", F_OK) &&
+	    mount("none", TRACEFS, "tracefs", 0, NULL))
+		return "no tracefs: needs CONFIG_ENABLE_DEFAULT_TRACERS";
+	return access(TRACEFS "/events/skb/kfree_skb", F_OK) ?
+	       "no tracepoint skb:kfree_skb" : NULL;
+}
 
 /* The text of @file in tracefs, in @buf; its length or -errno. */
-static ssize_t read_trace(const char *dir, const char *file, char *buf,
-			  size_t size)
+static ssize_t read_trace(const char *file, char *buf, size_t size)
 {
 	char path[256];
 	ssize_t n, len = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	snprintf(path, sizeof(path), TRACEFS "/%s", file);
 	fd = open(path, O_RDONLY);
 	if (fd < 0)
 		return -errno;
@@ -324,12 +335,44 @@ static ssize_t read_trace(const char *dir, const char *file, char *buf,
 	return len;
 }
 
-static int write_trace(const char *dir, const char *file, const char *text)
+static int write_trace(const char *file, const char *text)
 {
 	char path[256];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	snprintf(path, sizeof(path), TRACEFS "/%s", file);
 	return write_file(path, text);
+}
+
+/* A full queue, more than a batch behind it, and ten kicks that are so far apart
+ * that each of them tries. How many events of this kind were there, with @text?
+ */
+static unsigned int events_of_ten_tries(struct __test_metadata *_metadata,
+					struct pv4 *tx, const char *event,
+					const char *text)
+{
+	static char trace[1 << 18];
+	char enable[64], pid[16], head[32], *p;
+	unsigned int i, n = 0;
+
+	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 200s"));
+	for (i = 0; i < 36; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	ASSERT_EQ(4 * (int)pkt_len, pv4_kick(tx, MSG_DONTWAIT));
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	snprintf(head, sizeof(head), "%s:", event);
+	snprintf(enable, sizeof(enable), "events/skb/%s/enable", event);
+	ASSERT_EQ(0, write_trace("set_event_pid", pid));
+	ASSERT_EQ(0, write_trace("trace", ""));
+	ASSERT_EQ(0, write_trace(enable, "1"));
+	for (i = 0; i < 10; i++) {
+		usleep(20000);
+		EXPECT_EQ(-ENOBUFS, pv4_kick(tx, MSG_DONTWAIT));
+	}
+	ASSERT_EQ(0, write_trace(enable, "0"));
+	ASSERT_LT(0, read_trace("trace", trace, sizeof(trace)));
+	for (p = strtok(trace, "\n"); p; p = strtok(NULL, "\n"))
+		n += strstr(p, head) && strstr(p, text);
+	return n;
 }
 
 /* A full queue drops one packet, or none, at a kick. What waits behind it is no
@@ -337,35 +380,29 @@ static int write_trace(const char *dir, const char *file, const char *text)
  */
 TEST_F_TIMEOUT(refused, waiting_is_no_drop, 120)
 {
-	const char *dir = "/sys/kernel/tracing", *event = "kfree_skb:";
-	static char trace[1 << 18];
-	struct pv4 *tx = &self->tx;
-	unsigned int i, drops = 0;
-	char pid[16], ours[32], *p;
+	unsigned int drops;
+	char ours[32];
 
-	if (access("/sys/kernel/tracing/events/skb/kfree_skb", F_OK) &&
-	    mount("none", dir, "tracefs", 0, NULL))
-		SKIP(return, "no tracefs: needs CONFIG_ENABLE_DEFAULT_TRACERS");
-	if (access("/sys/kernel/tracing/events/skb/kfree_skb", F_OK))
-		SKIP(return, "no tracepoint skb:kfree_skb");
-	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 200s"));
-	for (i = 0; i < 36; i++)
-		ASSERT_EQ(0, post_one(tx, i));
-	ASSERT_EQ(4 * (int)pkt_len, pv4_kick(tx, MSG_DONTWAIT));
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	ASSERT_EQ(0, write_trace(dir, "set_event_pid", pid));
-	ASSERT_EQ(0, write_trace(dir, "trace", ""));
-	ASSERT_EQ(0, write_trace(dir, "events/skb/kfree_skb/enable", "1"));
-	for (i = 0; i < 10; i++)
-		EXPECT_EQ(-ENOBUFS, pv4_kick(tx, MSG_DONTWAIT));
-	ASSERT_EQ(0, write_trace(dir, "events/skb/kfree_skb/enable", "0"));
-	ASSERT_LT(0, read_trace(dir, "trace", trace, sizeof(trace)));
+	if (no_events())
+		SKIP(return, "%s", no_events());
 	/* An interrupt may free somebody else's packet. */
 	snprintf(ours, sizeof(ours), " protocol=%d ", ETH_P_TEST);
-	for (p = strtok(trace, "\n"); p; p = strtok(NULL, "\n"))
-		drops += strstr(p, event) && strstr(p, ours);
+	drops = events_of_ten_tries(_metadata, &self->tx, "kfree_skb", ours);
 	EXPECT_GE(10U, drops) {
 		TH_LOG("10 kicks, %u events", drops);
+	}
+}
+
+/* Nor are the packets behind it built, at each kick, to be freed again. */
+TEST_F_TIMEOUT(refused, waiting_packets_are_not_built, 120)
+{
+	unsigned int freed;
+
+	if (no_events())
+		SKIP(return, "%s", no_events());
+	freed = events_of_ten_tries(_metadata, &self->tx, "consume_skb", "");
+	EXPECT_GE(10U, freed) {
+		TH_LOG("10 kicks, %u packets freed", freed);
 	}
 }
 
