@@ -22,6 +22,8 @@ static void veth_set_xdp_features(struct net_device *dev);
 
 #ifdef CONFIG_PACKET_V4
 #include <linux/tpacket4.h>
+#include <linux/virtio_net.h>
+#include <net/gso.h>
 
 MODULE_IMPORT_NS(TPACKET4);
 
@@ -40,7 +42,7 @@ struct veth_tp4_poll {
 	struct veth_tp4		*own;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* where what the peer sends goes */
-	u32			max_len;	/* longer ones are looked at */
+	u32			max_len;	/* longer ones are looked at; or 0 */
 };
 
 /**
@@ -153,28 +155,147 @@ static void veth_tp4_flush_peer(struct veth_tp4_poll *poll)
 	tp4a_flush(poll->peer->tx);
 }
 
-/* May a packet be sent, and received, that is too short or a little long?
- * Return: whether it may; what may not be sent has its error then.
+/* What an skb was before; the rest of it is whoever's. */
+struct veth_tp4_cb {
+	bool	is_frame;	/* of XDP */
+};
+
+static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
+{
+	return (struct veth_tp4_cb *)skb->cb;
+}
+
+/* Copy what has arrived for a zero-copy socket to its ring. */
+static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
+{
+	struct tp4_packet_array *from = poll->own->from_stack;
+	struct tp4_frame_set p;
+
+	for (;;) {
+		tp4a_populate(from);
+		if (!tp4a_next_packet(from, &p))
+			break;
+		do {
+			if (!tp4a_copy_packet(poll->own->rx, &p))
+				poll->stats->rx_drops++;
+		} while (tp4a_next_packet(from, &p));
+		tp4a_flush(from);
+	}
+}
+
+/* The same where the skbs are asked for more: by metadata, and by an XDP program,
+ * for which they are kept until it has run.
  */
-static bool veth_tp4_check(const struct veth_tp4_poll *poll,
-			   struct tp4_frame_set *p, u32 len)
+static void veth_tp4_copy_known_skbs(struct veth_tp4_poll *poll)
+{
+	struct veth_tp4 *tp4 = poll->own;
+	bool meta = tp4a_has_meta(tp4->rx);
+	struct tp4_frame_set p, to;
+	struct sk_buff *skb;
+
+	for (;;) {
+		tp4a_populate(tp4->from_stack);
+		skb = tp4a_next_skb(tp4->from_stack, &p);
+		if (!skb)
+			break;
+		do {
+			u32 handle = tp4a_next_handle(tp4->rx);
+
+			if (!tp4a_copy_packet(tp4->rx, &p)) {
+				poll->stats->rx_drops++;
+			} else {
+				if (meta) {
+					tp4a_get_packet(tp4->rx, handle, &to);
+					tp4f_set_from_skb(&to, skb);
+				}
+				if (tp4->xdp.prog && !veth_tp4_cb(skb)->is_frame)
+					tp4->skbs[handle] = skb;
+			}
+			skb = tp4a_next_skb(tp4->from_stack, &p);
+		} while (skb);
+		tp4a_flush(tp4->rx);
+		tp4a_flush(tp4->from_stack);
+	}
+}
+
+/* Give the ring what is in from_stack. */
+static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
+{
+	if (poll->own->xdp.prog || tp4a_has_meta(poll->own->rx))
+		veth_tp4_copy_known_skbs(poll);
+	else
+		veth_tp4_copy_skbs(poll);
+}
+
+/* Receive a packet whose checksum or segmentation the peer has left to do: by an
+ * skb, behind what came before it.
+ * Return: 0, or an errno if it cannot be sent.
+ */
+static int veth_tp4_rcv_unfinished(struct veth_tp4_poll *poll,
+				   struct tp4_frame_set *p, u32 len,
+				   const struct virtio_net_hdr *hdr)
+{
+	u32 max = READ_ONCE(poll->peer_dev->mtu) + ETH_HLEN + VLAN_HLEN;
+	struct sk_buff *skb;
+
+	skb = tp4f_build_skb(p, poll->peer_dev, hdr);
+	if (IS_ERR(skb))
+		return PTR_ERR(skb);
+	if (skb_is_gso(skb) && !skb_gso_validate_mac_len(skb, max)) {
+		kfree_skb(skb);
+		return -EMSGSIZE;
+	}
+
+	poll->stats->xdp_bytes += len;
+	tp4a_flush(poll->to);
+	if (poll->own) {
+		veth_tp4_cb(skb)->is_frame = false;
+		poll->stats->rx_drops +=
+			tp4a_add_skb(poll->own->from_stack, skb);
+		veth_tp4_take_skbs(poll);
+	} else {
+		veth_tp4_deliver_stack(poll->peer, skb);
+	}
+	return 0;
+}
+
+/* May a packet be sent, and received, that is too short or a little long, or has
+ * metadata?
+ * Return: whether it may, and is to be received; what may not be sent has its
+ * error then.
+ */
+static noinline bool veth_tp4_check(struct veth_tp4_poll *poll,
+				    struct tp4_frame_set *p, u32 len)
 {
 	u32 max = READ_ONCE(poll->rq->dev->mtu) + ETH_HLEN + VLAN_HLEN;
-	int error = tp4f_check_len(p, poll->peer_dev, len);
+	struct virtio_net_hdr hdr = {};
+	int error = 0;
 
-	if (unlikely(error)) {
-		tp4f_set_error(p, -error);
+	if (tp4f_has_meta(p))
+		error = tp4f_get_vnet_hdr(p, &hdr);
+	/* What is segmented may have any length. */
+	if (!error && (!hdr.gso_type || len < ETH_HLEN))
+		error = tp4f_check_len(p, poll->peer_dev, len);
+	if (unlikely(error))
+		goto refuse;
+	if (unlikely(len > max && !hdr.gso_type)) {
+		poll->stats->xdp_bytes += len;
+		poll->stats->rx_drops++;
 		return false;
 	}
-	if (likely(len <= max))
+	if (likely(!hdr.flags && !hdr.gso_type))
 		return true;
-	poll->stats->xdp_bytes += len;
-	poll->stats->rx_drops++;
+	error = veth_tp4_rcv_unfinished(poll, p, len, &hdr);
+	if (likely(!error))
+		return false;
+
+refuse:
+	tp4f_set_error(p, -error);
 	return false;
 }
 
 /* Receive a packet that the peer has posted to be sent. */
-static void veth_tp4_rcv_packet(const struct veth_tp4_poll *poll,
+static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 				struct tp4_frame_set *p)
 {
 	u32 len = tp4f_packet_len(p);
@@ -196,7 +317,8 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	int done = 0;
 
 	poll->to = poll->own ? poll->own->rx : poll->peer->to_stack;
-	poll->max_len = min(READ_ONCE(poll->rq->dev->mtu),
+	poll->max_len = tp4a_has_meta(tx) ? 0 :
+			min(READ_ONCE(poll->rq->dev->mtu),
 			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
 	tp4a_populate(tx);
 	while (done < budget && tp4a_next_packet(tx, &p)) {
@@ -206,61 +328,6 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	}
 	veth_tp4_flush_peer(poll);
 	return done;
-}
-
-/* What an skb was before; the rest of it is whoever's. */
-struct veth_tp4_cb {
-	bool	is_frame;	/* of XDP */
-};
-
-static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
-{
-	return (struct veth_tp4_cb *)skb->cb;
-}
-
-static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
-{
-	struct tp4_packet_array *from = poll->own->from_stack;
-	struct tp4_frame_set p;
-
-	for (;;) {
-		tp4a_populate(from);
-		if (!tp4a_next_packet(from, &p))
-			break;
-		do {
-			if (!tp4a_copy_packet(poll->own->rx, &p))
-				poll->stats->rx_drops++;
-		} while (tp4a_next_packet(from, &p));
-		tp4a_flush(from);
-	}
-}
-
-/* The same for an XDP program, which may ask for what the skbs tell: they are
- * kept until it has run.
- */
-static void veth_tp4_copy_skbs_xdp(struct veth_tp4_poll *poll)
-{
-	struct veth_tp4 *tp4 = poll->own;
-	struct tp4_frame_set p;
-	struct sk_buff *skb;
-
-	for (;;) {
-		tp4a_populate(tp4->from_stack);
-		skb = tp4a_next_skb(tp4->from_stack, &p);
-		if (!skb)
-			break;
-		do {
-			u32 handle = tp4a_next_handle(tp4->rx);
-
-			if (!tp4a_copy_packet(tp4->rx, &p))
-				poll->stats->rx_drops++;
-			else if (!veth_tp4_cb(skb)->is_frame)
-				tp4->skbs[handle] = skb;
-			skb = tp4a_next_skb(tp4->from_stack, &p);
-		} while (skb);
-		tp4a_flush(tp4->rx);
-		tp4a_flush(tp4->from_stack);
-	}
 }
 
 /* Receive what the peer's stack, or XDP, has sent, if it goes to a ring. */
@@ -295,10 +362,7 @@ static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 		stats->rx_drops += tp4a_add_skb(from, skb);
 	}
 
-	if (poll->own->xdp.prog)
-		veth_tp4_copy_skbs_xdp(poll);
-	else
-		veth_tp4_copy_skbs(poll);
+	veth_tp4_take_skbs(poll);
 	return done;
 }
 

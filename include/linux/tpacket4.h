@@ -37,6 +37,7 @@ struct sk_buff;
 struct tp4_array_ops;
 struct tp4_packet_array;
 struct tp4_xdp;
+struct virtio_net_hdr;
 
 /* Most frames that a packet may have when it is sent */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
@@ -79,7 +80,13 @@ struct tp4_netdev_parms {
 	int			queue_pair;
 };
 
-/* In the flags of a frame, beside TP4_PKT_CONT */
+/* In the flags of a frame, beside TP4_PKT_CONT and TP4_META. In a packet's
+ * first one, what of its metadata the driver has told:
+ */
+#define TP4F_HASH	0x04
+#define TP4F_CSUM_VALID	0x08
+#define TP4F_HWTSTAMP	0x10
+#define TP4F_TOLD	(TP4F_HASH | TP4F_CSUM_VALID | TP4F_HWTSTAMP)
 #define TP4F_COMPLETED	0x80
 
 /**
@@ -94,10 +101,10 @@ struct tp4_frame {
 	u32			len;	/* bytes of packet data */
 	u16			offset;	/* from the frame's start to the data */
 	union {
-		u8		error;	/* errno to return it with */
-		u8		meta_len; /* XDP metadata, if it becomes an skb */
+		u8		error;	/* Tx: errno to return it with */
+		u8		meta_len; /* Rx: bytes of XDP metadata */
 	};
-	u8			flags;	/* TP4_PKT_CONT, TP4F_COMPLETED */
+	u8			flags;	/* TP4_PKT_CONT, TP4_META, TP4F_* */
 };
 
 static_assert(sizeof(struct tp4_frame) == 16);
@@ -125,6 +132,7 @@ struct tp4_packet_array {
 	void			*queue_opaque; /* of source and sink */
 	const void		*area;	/* where the frames come from, or NULL */
 	struct device		*dev;	/* that DMA addresses are for, or NULL */
+	bool			meta;	/* packets have metadata */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
@@ -392,6 +400,87 @@ static inline bool tp4f_is_last_frame(const struct tp4_frame_set *p)
 }
 
 /**
+ * tp4a_has_meta() - do packets have metadata?
+ * @a:	an array of a V4 ring
+ *
+ * The program has asked for that when it made the ring.
+ *
+ * Return: in an array for Rx, whether the program wants to know what the driver
+ * can tell of a packet, by tp4f_set_hash() and its like; in one for Tx, whether
+ * packets may want something done, see tp4f_has_meta().
+ */
+static inline bool tp4a_has_meta(const struct tp4_packet_array *a)
+{
+	return a->meta;
+}
+
+/* The first frame of a packet */
+static inline struct tp4_frame *tp4f_first(const struct tp4_frame_set *p)
+{
+	return &p->pkt_arr->items[p->start & p->pkt_arr->mask];
+}
+
+/* The metadata of a packet, in memory that the program can write to */
+static inline struct tpacket4_meta *tp4f_meta(const struct tp4_frame_set *p)
+{
+	return tp4f_start(p->pkt_arr, tp4f_first(p));
+}
+
+/**
+ * tp4f_has_meta() - may a packet want something done when it is sent?
+ * @p:	the packet, of an array for Tx
+ *
+ * Return: whether tp4f_get_vnet_hdr() has to be asked.
+ */
+static inline bool tp4f_has_meta(const struct tp4_frame_set *p)
+{
+	return tp4f_first(p)->flags & TP4_META;
+}
+
+/**
+ * tp4f_is_plain() - is a packet to be sent one frame and no more?
+ * @p:	the packet, at its first frame
+ *
+ * Return: false if it goes on in the next frame, or has metadata.
+ */
+static inline bool tp4f_is_plain(const struct tp4_frame_set *p)
+{
+	return !(tp4f_frame(p)->flags & (TP4_PKT_CONT | TP4_META));
+}
+
+/**
+ * tp4f_set_hash() - tell the hash that the device has made of a packet's flow
+ * @p:		the packet, of an array for Rx that tp4a_has_meta(); its frames
+ *		have been set
+ * @hash:	the hash
+ */
+static inline void tp4f_set_hash(struct tp4_frame_set *p, u32 hash)
+{
+	tp4f_meta(p)->hash = hash;
+	tp4f_first(p)->flags |= TP4F_HASH;
+}
+
+/**
+ * tp4f_set_csum_valid() - tell that a packet's checksums are known to be right
+ * @p:	as for tp4f_set_hash()
+ */
+static inline void tp4f_set_csum_valid(struct tp4_frame_set *p)
+{
+	tp4f_first(p)->flags |= TP4F_CSUM_VALID;
+}
+
+/**
+ * tp4f_set_hwtstamp() - tell when the device has received a packet
+ * @p:	as for tp4f_set_hash()
+ * @ns:	nanoseconds of the device's clock
+ */
+static inline void tp4f_set_hwtstamp(struct tp4_frame_set *p, u64 ns)
+{
+	tp4f_meta(p)->tstamp = ns;
+	tp4f_first(p)->flags |= TP4F_HWTSTAMP;
+}
+
+/**
  * tp4f_set_frame() - describe the data in a frame
  * @p:		the frame set
  * @len:	bytes of data
@@ -579,6 +668,23 @@ static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 }
 
 /**
+ * tp4a_get_packet() - get a packet by its handle
+ * @a:		the array
+ * @handle:	what tp4f_get_handle() has returned for the packet, or will
+ * @p:		set to the packet, which has been processed and not flushed
+ */
+static inline void tp4a_get_packet(struct tp4_packet_array *a, u32 handle,
+				   struct tp4_frame_set *p)
+{
+	p->pkt_arr = a;
+	p->start = handle;
+	p->curr = handle;
+	p->end = handle + 1;
+	while (a->items[(p->end - 1) & a->mask].flags & TP4_PKT_CONT)
+		p->end++;
+}
+
+/**
  * tp4a_next_handle() - handle of the packet that is processed next
  * @a:	the array
  *
@@ -685,6 +791,11 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
 struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 			      struct tp4_frame_set *p);
+void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb);
+int tp4f_get_vnet_hdr(const struct tp4_frame_set *p,
+		      struct virtio_net_hdr *hdr);
+struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
+			       const struct virtio_net_hdr *hdr);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);

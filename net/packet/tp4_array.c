@@ -7,6 +7,7 @@
 #include <linux/tpacket4.h>
 
 #include "tp4_array.h"
+#include "tp4_meta.h"
 
 /**
  * tp4a_new() - make an empty array
@@ -296,3 +297,22 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 	return true;
 }
 EXPORT_SYMBOL_GPL(tp4a_add_packet);
+
+/**
+ * tp4f_get_vnet_hdr() - what does a packet want done when it is sent?
+ * @p:		the packet, of an array for Tx, that tp4f_has_meta()
+ * @hdr:	set to checksum and segmentation, in the byte order that
+ *		virtio_legacy_is_little_endian() tells; of its offsets and sizes
+ *		nothing has been checked
+ *
+ * The program's metadata is read once, and must not be read again.
+ *
+ * Context: Any.
+ * Return: 0, or an errno to return the packet with: -EINVAL, or -EOPNOTSUPP for
+ * what no driver does.
+ */
+int tp4f_get_vnet_hdr(const struct tp4_frame_set *p, struct virtio_net_hdr *hdr)
+{
+	return tp4_meta_to_vnet_hdr(tp4f_meta(p), hdr);
+}
+EXPORT_SYMBOL_GPL(tp4f_get_vnet_hdr);

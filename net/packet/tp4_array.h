@@ -11,6 +11,7 @@
  * struct tp4_end - one ring of a socket in zero-copy mode
  * @q:		the ring, or NULL where the socket has none
  * @error:	errno that frames come back with when the array is freed
+ * @dev:	the device
  * @need_wakeup: what the driver has last said with tp4a_need_wakeup()
  *
  * This is what rx_opaque and tx_opaque of struct tp4_netdev_parms point at.
@@ -18,6 +19,7 @@
 struct tp4_end {
 	struct tp4_queue	*q;
 	int			error;
+	const struct net_device	*dev;
 	bool			need_wakeup;
 };
 

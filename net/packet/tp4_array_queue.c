@@ -5,13 +5,16 @@
 #include <linux/export.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/net_tstamp.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 #include <linux/tpacket4.h>
 #include <net/busy_poll.h>
 
 #include "internal.h"
 #include "tp4_area.h"
 #include "tp4_array.h"
+#include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_status.h"
 
@@ -123,7 +126,7 @@ static void tp4a_put(struct tp4_frame *frame, const struct tpacket4_desc *desc)
 		.idx = desc->idx,
 		.len = desc->len,
 		.offset = desc->offset,
-		.flags = desc->flags & TP4_PKT_CONT,
+		.flags = desc->flags & (TP4_PKT_CONT | TP4_META),
 	};
 }
 
@@ -221,12 +224,52 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
-/* Write the descriptors of the first frames, up to @end, to the ring. Of what was
- * sent, the frame alone is of interest.
+/* Write the metadata of the packets that are about to be published. */
+static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
+{
+	const struct net_device *dev = tp4a_end(a)->dev;
+	const struct sock *sk = tp4a_end(a)->q->sk;
+	u64 now = ktime_get_real_ns();
+	u32 next, pos;
+	u8 wanted = 0;
+
+	if (sk && READ_ONCE(pkt_sk(sk)->tp_tstamp) &
+	    SOF_TIMESTAMPING_RAW_HARDWARE)
+		wanted = TP4F_HWTSTAMP;
+	for (pos = a->start; pos != end; pos = next) {
+		struct tp4_frame *first = &a->items[pos & a->mask];
+		struct tpacket4_meta *to = tp4f_start(a, first);
+		u32 flags, len = first->len;
+
+		for (next = pos + 1; a->items[(next - 1) & a->mask].flags &
+				     TP4_PKT_CONT; next++)
+			len += a->items[next & a->mask].len;
+
+		flags = tp4_meta_from_data(to, (void *)to + first->offset,
+					   first->len, dev);
+		if (first->flags & TP4F_CSUM_VALID)
+			flags |= TP4_META_RX_CSUM_VALID;
+		if (first->flags & TP4F_HASH)
+			flags |= TP4_META_RX_HASH;
+		else
+			to->hash = 0;
+		if (first->flags & wanted)
+			flags |= TP4_META_RX_TS_HARDWARE;
+		else
+			to->tstamp = now;
+		to->flags = flags;
+		to->wire_len = len;
+		to->xdp_meta_len = first->meta_len;
+		first->flags |= TP4_META;
+	}
+}
+
+/* Write the descriptors of the first frames, up to @end, to the ring, with their
+ * @flags. Of what was sent, the frame alone is of interest, and its error.
  * Return: packets; *errors is not 0 where a frame has one.
  */
 static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
-					u32 end, bool rx, u8 *errors)
+					u32 end, bool rx, u8 flags, u8 *errors)
 {
 	const struct tp4_queue *q = tp4a_end(a)->q;
 	unsigned long out = atomic_long_read(&q->out);
@@ -241,17 +284,16 @@ static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 
 		nr = tp4a_straight_back(a, pos, q, slot, left);
 		for (k = nr; k; k--, frame--, to--) {
-			u8 cont = frame->flags & TP4_PKT_CONT;
 			struct tpacket4_desc desc = {
 				.idx = frame->idx,
 				.len = rx ? frame->len : 0,
 				.offset = rx ? frame->offset : 0,
-				.error = frame->error,
-				.flags = rx ? cont : 0,
+				.error = rx ? 0 : frame->error,
+				.flags = frame->flags & flags,
 			};
 
 			*errors |= desc.error;
-			packets -= !!cont;
+			packets -= !!(frame->flags & TP4_PKT_CONT);
 			tp4q_store_slot(to, &desc);
 		}
 	}
@@ -265,12 +307,24 @@ static void tp4a_returned(struct tp4_packet_array *a, u32 end)
 	a->start = end;
 }
 
+/* Apart, to leave what has no metadata as it is */
+static noinline int tp4a_publish_meta(struct tp4_packet_array *a, u32 end)
+{
+	u8 errors;
+
+	tp4a_write_meta(a, end);
+	return tp4a_publish(a, end, true, TP4_PKT_CONT | TP4_META, &errors);
+}
+
 static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 {
 	int packets;
 	u8 errors;
 
-	packets = tp4a_publish(a, end, true, &errors);
+	if (unlikely(a->meta))
+		packets = tp4a_publish_meta(a, end);
+	else
+		packets = tp4a_publish(a, end, true, TP4_PKT_CONT, &errors);
 	tp4a_returned(a, end);
 	tp4a_count_rx(a, packets);
 	tp4q_wake(tp4a_end(a)->q);
@@ -293,7 +347,7 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	int packets;
 	u8 errors;
 
-	packets = tp4a_publish(a, end, false, &errors);
+	packets = tp4a_publish(a, end, false, 0, &errors);
 	if (unlikely(errors))
 		tp4a_count_refused(a, end);
 	tp4a_returned(a, end);
@@ -441,6 +495,7 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	a->frame_shift = q->area->frame_shift;
 	a->validation = validation;
 	a->dev = dev;
+	a->meta = q->meta;
 	if (dev && !tp4a_map(a)) {
 		kvfree(a);
 		return NULL;

@@ -8,6 +8,7 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/tpacket4.h>
+#include <linux/virtio_net.h>
 #include <net/gso.h>
 
 #include "tp4_array.h"
@@ -47,9 +48,11 @@ static u32 tp4_skb_frames(const struct sk_buff *skb)
  */
 static bool tp4_skb_finish(struct sk_buff *skb)
 {
-	if (skb->ip_summed == CHECKSUM_PARTIAL &&
-	    skb_csum_hwoffload_help(skb, 0))
-		return false;
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		if (skb_csum_hwoffload_help(skb, 0))
+			return false;
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+	}
 	if (unlikely(!skb_frags_readable(skb)))
 		return false;
 	if (IS_ENABLED(CONFIG_HIGHMEM) || skb_has_frag_list(skb) ||
@@ -64,7 +67,8 @@ static bool tp4_skb_finish(struct sk_buff *skb)
  * @skb:	the skb, its data at the link layer header; it is consumed
  *
  * A packet to be segmented becomes several, checksums are finished, a VLAN tag
- * goes back into the packet. Beside its data, the skb says what it said before.
+ * goes back into the packet. Beside its data, the skb says what it said before,
+ * but that checksums that were finished are right.
  *
  * Context: Softirq, as NAPI.
  * Return: packets that had to be dropped.
@@ -142,6 +146,87 @@ struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 	return skb;
 }
 EXPORT_SYMBOL_GPL(tp4a_next_skb);
+
+/**
+ * tp4f_set_from_skb() - tell what an skb tells of a packet
+ * @p:		the packet, of an array for Rx that tp4a_has_meta(); its frames
+ *		have been set
+ * @skb:	the skb
+ *
+ * As tp4f_set_hash() and its like, for what is known of them.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb)
+{
+	ktime_t stamp = skb_hwtstamps(skb)->hwtstamp;
+
+	if (skb->hash)
+		tp4f_set_hash(p, skb->hash);
+	if (skb->ip_summed == CHECKSUM_UNNECESSARY)
+		tp4f_set_csum_valid(p);
+	if (stamp)
+		tp4f_set_hwtstamp(p, ktime_to_ns(stamp));
+}
+EXPORT_SYMBOL_GPL(tp4f_set_from_skb);
+
+/* Copy a packet to an skb that has room for it. */
+static void tp4f_copy_to_skb(struct tp4_frame_set *p, struct sk_buff *skb)
+{
+	u32 pos = 0;
+
+	tp4f_reset(p);
+	do {
+		u32 len = tp4f_get_frame_len(p);
+
+		skb_store_bits(skb, pos, tp4f_get_data(p), len);
+		pos += len;
+	} while (tp4f_next_frame(p));
+}
+
+/**
+ * tp4f_build_skb() - copy a packet to an skb, with what is left to be done to it
+ * @p:		the packet, of an array for Tx, with a link layer header at least
+ * @dev:	the device that sends it
+ * @hdr:	what tp4f_get_vnet_hdr() has said of it
+ *
+ * Context: Softirq, as NAPI.
+ * Return: the skb, its data at the link layer header; or an ERR_PTR: -EINVAL if
+ * @hdr does not fit the packet, -ENOMEM.
+ */
+struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
+			       const struct virtio_net_hdr *hdr)
+{
+	u32 len = tp4f_packet_len(p), linear = min_t(u32, len, TP4_SKB_ROOM);
+	int err, depth = ETH_HLEN;
+	struct sk_buff *skb;
+
+	skb = alloc_skb_with_frags(TP4_SKB_OFFSET + linear, len - linear,
+				   PAGE_ALLOC_COSTLY_ORDER, &err, GFP_ATOMIC);
+	if (unlikely(!skb))
+		return ERR_PTR(-ENOMEM);
+
+	skb_reserve(skb, TP4_SKB_OFFSET);
+	skb_put(skb, linear);
+	skb->data_len = len - linear;
+	skb->len = len;
+	tp4f_copy_to_skb(p, skb);
+
+	skb->dev = dev;
+	skb_reset_mac_header(skb);
+	skb->protocol = eth_hdr(skb)->h_proto;
+	if (eth_type_vlan(skb->protocol))
+		vlan_get_protocol_and_depth(skb, skb->protocol, &depth);
+	skb_set_network_header(skb, depth);
+	skb_probe_transport_header(skb);
+	err = virtio_net_hdr_to_skb(skb, hdr, virtio_legacy_is_little_endian());
+	if (unlikely(err)) {
+		kfree_skb(skb);
+		return ERR_PTR(-EINVAL);
+	}
+	return skb;
+}
+EXPORT_SYMBOL_GPL(tp4f_build_skb);
 
 static void tp4a_put_data(struct tp4_packet_array *a, void *data, u32 len)
 {

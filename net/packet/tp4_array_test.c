@@ -10,11 +10,14 @@
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
 #include <linux/module.h>
+#include <linux/net_tstamp.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/tpacket4.h>
+#include <net/sock.h>
 
+#include "internal.h"
 #include "tp4_array.h"
 #include "tp4_queue.h"
 
@@ -492,6 +495,114 @@ static void flushes_what_is_completed(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, desc);
 		KUNIT_EXPECT_EQ(test, desc->flags, 0);
 	}
+}
+
+static void no_wakeup(struct sock *sk)
+{
+}
+
+/* What the driver tells of a packet goes where its frames go, and the device's
+ * time stamp counts if the program has asked for it.
+ */
+static void what_is_told_goes_with_the_packet(struct kunit *test)
+{
+	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
+	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+	const struct tpacket4_desc *desc;
+	struct tp4_test *t = test->priv;
+	const struct tpacket4_meta *m;
+	struct tp4_frame_set p, first;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, po);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->dev_addr = mac;
+	dev->ifindex = 7;
+	po->sk.sk_data_ready = no_wakeup;
+	skb_queue_head_init(&po->sk.sk_receive_queue);
+	end_init(&t->rx, &t->area[0]);
+	t->rx.q.meta = TP4_META;
+	t->rx.q.sk = &po->sk;
+	t->rx.end.dev = dev;
+	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
+	KUNIT_ASSERT_TRUE(test, tp4a_has_meta(t->rxa));
+	for (i = 0; i < 10; i++)
+		post(&t->rx, i, 0, 0, 0);
+	memset(t->area[0].addr, 0xff, 10 * FRAME_BYTES);
+	tp4a_populate(t->rxa);
+
+	/* Two packets, the second of two frames, and one that is none: what is
+	 * in front of that moves. Then a packet of which nothing is known.
+	 */
+	for (i = 0; i < 5; i++) {
+		u32 offset = t->rxa->offset;
+
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		memcpy(tp4f_get_data(&p), i ? "BCDEFG" : (const char *)mac,
+		       ETH_ALEN);
+		tp4f_set_frame(&p, 100 + i, offset, i != 1);
+		if (i == 0) {
+			tp4f_set_hash(&p, 0x1234);
+			tp4f_set_hwtstamp(&p, 5555);
+		} else if (i == 1) {
+			first = p;
+		} else if (i == 2) {
+			tp4f_set_csum_valid(&first);
+			tp4f_set_hwtstamp(&first, 6666);
+		} else if (i == 3) {
+			tp4a_reuse(t->rxa, 1);
+		}
+	}
+	po->tp_tstamp = SOF_TIMESTAMPING_RAW_HARDWARE;
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 3);
+
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->flags, TP4_META);
+	m = tp4_area_frame(&t->area[0], desc->idx);
+	KUNIT_EXPECT_EQ(test, m->flags,
+			TP4_META_RX_HASH | TP4_META_RX_TS_HARDWARE);
+	KUNIT_EXPECT_EQ(test, m->hash, 0x1234);
+	KUNIT_EXPECT_EQ(test, m->tstamp, 5555);
+	KUNIT_EXPECT_EQ(test, m->wire_len, 100);
+	KUNIT_EXPECT_EQ(test, m->ifindex, 7);
+	KUNIT_EXPECT_EQ(test, m->pkt_type, PACKET_HOST);
+
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->flags, TP4_META | TP4_PKT_CONT);
+	m = tp4_area_frame(&t->area[0], desc->idx);
+	KUNIT_EXPECT_EQ(test, m->flags,
+			TP4_META_RX_CSUM_VALID | TP4_META_RX_TS_HARDWARE);
+	KUNIT_EXPECT_EQ(test, m->hash, 0);
+	KUNIT_EXPECT_EQ(test, m->tstamp, 6666);
+	KUNIT_EXPECT_EQ(test, m->wire_len, 101 + 102);
+	KUNIT_EXPECT_EQ(test, m->pkt_type, PACKET_OTHERHOST);
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->flags, 0);
+
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	m = tp4_area_frame(&t->area[0], desc->idx);
+	KUNIT_EXPECT_EQ(test, m->flags, 0);
+	KUNIT_EXPECT_EQ(test, m->wire_len, 104);
+	KUNIT_EXPECT_GT(test, m->tstamp, 6666);
+
+	/* Not asked for */
+	po->tp_tstamp = 0;
+	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+	tp4f_set_frame(&p, 60, t->rxa->offset, true);
+	tp4f_set_hwtstamp(&p, 7777);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	m = tp4_area_frame(&t->area[0], desc->idx);
+	KUNIT_EXPECT_EQ(test, m->flags, 0);
+	KUNIT_EXPECT_GT(test, m->tstamp, 7777);
+	KUNIT_EXPECT_EQ(test, po->stats.stats1.tp_packets, 4);
 }
 
 /* The way of a device that is done with packets in their order */
@@ -1535,6 +1646,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(bad_descriptors_go_straight_back),
 	KUNIT_CASE(drivers_error_comes_back),
 	KUNIT_CASE(flushes_what_is_completed),
+	KUNIT_CASE(what_is_told_goes_with_the_packet),
 	KUNIT_CASE(flushes_as_many_as_were_sent),
 	KUNIT_CASE(empty_frames_are_like_new),
 	KUNIT_CASE(takes_no_slot_twice),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The metadata of a packet: from skbs, and to them. */
+/* The metadata of a packet: from what is received, and to what is sent. */
 
 #include <linux/errno.h>
+#include <linux/etherdevice.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
 #include <linux/ktime.h>
@@ -175,6 +176,117 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 }
 
 /**
+ * tp4_meta_from_data() - tell what a received packet says of itself
+ * @to:		where to, in a frame that the program can write to
+ * @data:	the start of the packet, Ethernet, where the program can write to
+ * @len:	bytes that are there
+ * @dev:	the device it came in by
+ *
+ * For a packet that has no skb: what only an skb tells, or the driver, is left
+ * as it is (@tstamp, @flags, @wire_len, @xdp_meta_len and @hash of
+ * struct tpacket4_meta), and nothing is left to be done to the packet.
+ *
+ * Context: Softirq, as NAPI.
+ * Return: flags that belong to what was written.
+ */
+u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
+		       const struct net_device *dev)
+{
+	struct vlan_ethhdr eth = {};
+	__be16 protocol;
+	u32 flags = 0;
+
+	memcpy(&eth, data, min_t(u32, len, sizeof(eth)));
+	protocol = eth.h_vlan_proto;
+	to->vlan_tci = 0;
+	to->vlan_tpid = 0;
+	if (unlikely(eth_type_vlan(protocol)) && len >= sizeof(eth)) {
+		flags |= TP4_META_RX_VLAN;
+		to->vlan_tci = ntohs(eth.h_vlan_TCI);
+		to->vlan_tpid = ntohs(protocol);
+		protocol = eth.h_vlan_encapsulated_proto;
+	}
+	/* As eth_type_trans() has it */
+	if (unlikely(!eth_proto_is_802_3(protocol)))
+		protocol = !flags && eth.h_vlan_TCI == htons(0xffff) ?
+			   htons(ETH_P_802_3) : htons(ETH_P_802_2);
+
+	to->ifindex = dev->ifindex;
+	to->protocol = protocol;
+	to->hatype = dev->type;
+	if (likely(ether_addr_equal(eth.h_dest, dev->dev_addr)))
+		to->pkt_type = PACKET_HOST;
+	else if (is_broadcast_ether_addr(eth.h_dest))
+		to->pkt_type = PACKET_BROADCAST;
+	else if (is_multicast_ether_addr(eth.h_dest))
+		to->pkt_type = PACKET_MULTICAST;
+	else
+		to->pkt_type = PACKET_OTHERHOST;
+	to->halen = ETH_ALEN;
+	memcpy(to->addr, eth.h_source, ETH_ALEN);
+	memset(to->addr + ETH_ALEN, 0, sizeof(to->addr) - ETH_ALEN);
+	to->gso_size = 0;
+	to->csum_start = 0;
+	to->csum_offset = 0;
+	to->gso_type = 0;
+	to->reserved0 = 0;
+	memset(to->reserved, 0, sizeof(to->reserved));
+	return flags;
+}
+
+/* What the metadata of a packet wants done, but for its launch time, as
+ * virtio_net has it; @header bytes of the packet are not in the data.
+ */
+static int tp4_meta_read(const struct tpacket4_meta *from, u32 flags,
+			 u32 header, struct virtio_net_hdr *hdr)
+{
+	bool le = virtio_legacy_is_little_endian();
+	u32 start;
+
+	memset(hdr, 0, sizeof(*hdr));
+	if (flags & TP4_META_CSUM) {
+		start = header + READ_ONCE(from->csum_start);
+		if (start > U16_MAX)
+			return -EINVAL;
+		hdr->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+		hdr->csum_start = __cpu_to_virtio16(le, start);
+		hdr->csum_offset =
+			__cpu_to_virtio16(le, READ_ONCE(from->csum_offset));
+	}
+	if (flags & TP4_META_GSO) {
+		hdr->gso_type = READ_ONCE(from->gso_type);
+		if (hdr->gso_type == VIRTIO_NET_HDR_GSO_NONE)
+			return -EINVAL;
+		hdr->gso_size =
+			__cpu_to_virtio16(le, READ_ONCE(from->gso_size));
+	}
+	return 0;
+}
+
+/**
+ * tp4_meta_to_vnet_hdr() - tell a driver what the metadata of a packet wants
+ * @from:	the metadata, in a frame that the program can write to
+ * @hdr:	set to that
+ *
+ * Each field is read once.
+ *
+ * Context: Any.
+ * Return: 0, -EINVAL where the metadata is bad, -EOPNOTSUPP where it wants what
+ * drivers do not have.
+ */
+int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
+			 struct virtio_net_hdr *hdr)
+{
+	u32 flags = READ_ONCE(from->flags);
+
+	if (flags & ~(TP4_META_TX | TP4_META_RX))
+		return -EINVAL;
+	if (flags & TP4_META_TX_LAUNCH)
+		return -EOPNOTSUPP;
+	return tp4_meta_read(from, flags, 0, hdr);
+}
+
+/**
  * tp4_meta_to_skb() - do as the metadata of a packet says
  * @from:	the metadata, in a frame that the program can write to
  * @skb:	the packet, complete, its headers parsed
@@ -189,10 +301,8 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 		    const struct sock *sk, u32 header)
 {
-	bool le = virtio_legacy_is_little_endian();
 	u32 flags = READ_ONCE(from->flags);
-	struct virtio_net_hdr hdr = {};
-	u32 start;
+	struct virtio_net_hdr hdr;
 	int err;
 
 	if (flags & ~(TP4_META_TX | TP4_META_RX))
@@ -207,23 +317,11 @@ int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 
 	if (!(flags & (TP4_META_CSUM | TP4_META_GSO)))
 		return 0;
-	if (flags & TP4_META_CSUM) {
-		start = header + READ_ONCE(from->csum_start);
-		if (start > U16_MAX)
-			return -EINVAL;
-		hdr.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
-		hdr.csum_start = __cpu_to_virtio16(le, start);
-		hdr.csum_offset =
-			__cpu_to_virtio16(le, READ_ONCE(from->csum_offset));
-	}
-	if (flags & TP4_META_GSO) {
-		hdr.gso_type = READ_ONCE(from->gso_type);
-		if (hdr.gso_type == VIRTIO_NET_HDR_GSO_NONE)
-			return -EINVAL;
-		hdr.gso_size =
-			__cpu_to_virtio16(le, READ_ONCE(from->gso_size));
-	}
-	err = virtio_net_hdr_to_skb(skb, &hdr, le);
+	err = tp4_meta_read(from, flags, header, &hdr);
+	if (err)
+		return err;
+	err = virtio_net_hdr_to_skb(skb, &hdr,
+				    virtio_legacy_is_little_endian());
 	if (!err && hdr.gso_type)
 		virtio_net_hdr_set_proto(skb, &hdr);
 	return err;

@@ -144,7 +144,7 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 
 	if (q)
 		q->ring = ring;
-	/* V3's is what packet_diag shows. */
+	/* packet_diag shows this word, otherwise V3's. */
 	rb->prb_bdqc.feature_req_word = q && q->meta ? TP4_RING_META : 0;
 	swap(po->tp4_queue[tx], po->tp4_spare[tx]);
 }

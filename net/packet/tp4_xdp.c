@@ -85,6 +85,7 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 {
 	int grown = buff->data_hard_start + XDP_PACKET_HEADROOM - buff->data;
+	u8 told = tp4f_first(p)->flags & TP4F_TOLD;
 	struct tp4_packet_array *a = p->pkt_arr;
 	u32 pos = 0, len = xdp_get_buff_len(buff);
 	u32 meta = buff->data - buff->data_meta;
@@ -109,6 +110,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	}
 	/* What is behind is free. */
 	p->end = p->curr;
+	tp4f_first(p)->flags |= told;
 	return p->end != p->start;
 }
 
@@ -214,8 +216,10 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 			if (!fits)
 				goto error;
 		}
-		if (act == XDP_PASS)
+		if (act == XDP_PASS) {
+			tp4f_first(p)->meta_len = meta;
 			return true;
+		}
 		tp4_xdp_to_kernel(xdp, p, meta);
 		return false;
 	case XDP_TX:

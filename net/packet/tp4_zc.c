@@ -186,8 +186,6 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
 	if (!dev)
 		return -EINVAL;
-	if ((rx && rx->meta) || (tx && tx->meta))
-		return -EOPNOTSUPP;
 	if (!dev->netdev_ops->ndo_tp4_zerocopy ||
 	    !dev->netdev_ops->ndo_tp4_xmit)
 		return -EOPNOTSUPP;
@@ -201,8 +199,10 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 		return -ENOMEM;
 	zc->rx.q = rx;
 	zc->rx.error = ECANCELED;
+	zc->rx.dev = dev;
 	zc->tx.q = tx;
 	zc->tx.error = ECANCELED;
+	zc->tx.dev = dev;
 	zc->sk = sk;
 	zc->dev = dev;
 	zc->queue_pair = n - 1;

@@ -50,7 +50,6 @@
 #include <net/if.h>
 #include <linux/filter.h>
 #include <linux/genetlink.h>
-#include <linux/if_arp.h>
 #include <linux/if_packet.h>
 #include <linux/netdev.h>
 #include <linux/netlink.h>
@@ -82,8 +81,6 @@ struct pcap_tp4 {
 	u_int	frames;		/* frames that the current packet has */
 	u_int	snaplen;
 	int	zerocopy;
-	int	ifindex;
-	struct timespec now;	/* when packets without a time stamp were seen */
 	u_char	*joined;	/* for a packet of several frames */
 	size_t	joined_size;
 };
@@ -145,32 +142,6 @@ create_ring(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
 }
 
 /*
- * Make the ring anew, without metadata; the area stays.
- */
-static int
-do_without_metadata(struct pcap_tp4 *tp4)
-{
-	struct tp4_options options;
-	struct tpacket_req4 none;
-	int err;
-
-	memset(&options, 0, sizeof(options));
-	options.rx_nr = tp4->area.nr_frames;
-	options.fd = options.mr_fd = tp4->sock.fd;
-
-	munmap(tp4->sock.map, tp4->sock.map_len);
-	tp4->sock.map = NULL;
-	memset(&none, 0, sizeof(none));
-	if (setsockopt(options.fd, SOL_PACKET, PACKET_RX_RING, &none,
-	    sizeof(none)) == -1)
-		return (-errno);
-	err = tp4_open(&tp4->sock, &options);
-	if (err == 0)
-		post_frames(tp4);
-	return (err);
-}
-
-/*
  * Frames for a packet of the largest size that there is on the wire, each
  * in one piece, if possible.
  */
@@ -197,7 +168,7 @@ zerocopy_frame_size(int fd, const char *device, u_int headroom)
  * be made one of another version.
  */
 struct pcap_tp4 *
-pcap_tp4_open(pcap_t *handle, u_int reserve, int ifindex)
+pcap_tp4_open(pcap_t *handle, u_int reserve)
 {
 	static struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog filter = { 1, &nothing };
@@ -212,7 +183,6 @@ pcap_tp4_open(pcap_t *handle, u_int reserve, int ifindex)
 		return (NULL);
 	tp4->zerocopy = zerocopy;
 	tp4->snaplen = handle->snapshot;
-	tp4->ifindex = ifindex;
 
 	/*
 	 * The metadata at the start of the frame makes room for the struct
@@ -272,14 +242,6 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	int err;
 
 	err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
-	if (err == -EOPNOTSUPP) {
-		/*
-		 * The driver may just not know of metadata.
-		 */
-		err = do_without_metadata(tp4);
-		if (err == 0)
-			err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
-	}
 	switch (-err) {
 
 	case 0:
@@ -335,8 +297,6 @@ peek_packet(struct pcap_tp4 *tp4)
 			(void)tp4_rx_kick(&tp4->sock);
 		if (tp4_ring_peek(ring, BATCH) == 0)
 			return (0);
-		if (tp4->zerocopy)
-			clock_gettime(CLOCK_REALTIME, &tp4->now);
 	}
 	for (n = 1; tp4_ring_peek(ring, n) == n; n++) {
 		if (!(tp4_ring_at(ring, n - 1)->flags & TP4_PKT_CONT))
@@ -387,26 +347,14 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
  * metadata was.
  */
 static void
-read_metadata(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+read_metadata(struct pcap_tp4_packet *packet,
     const struct tpacket4_meta *there)
 {
 	struct sockaddr_ll *sll = (struct sockaddr_ll *)packet->frame;
-	struct timespec when = tp4->now;
-	struct tpacket4_meta meta;
+	const struct tpacket4_meta meta = *there;
+	struct timespec when = tp4_meta_time(&meta);
 
-	if (there != NULL) {
-		meta = *there;
-		when = tp4_meta_time(&meta);
-		packet->len = meta.wire_len;
-	} else {
-		/*
-		 * Zero-copy mode: only what is received.
-		 */
-		memset(&meta, 0, sizeof(meta));
-		meta.ifindex = tp4->ifindex;
-		meta.hatype = ARPHRD_ETHER;
-		meta.pkt_type = PACKET_HOST;
-	}
+	packet->len = meta.wire_len;
 	packet->sec = (u_int)when.tv_sec;
 	packet->nsec = (u_int)when.tv_nsec;
 	packet->vlan_tci_valid = (meta.flags & TP4_META_RX_VLAN) != 0;
@@ -420,23 +368,6 @@ read_metadata(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
 	sll->sll_pkttype = meta.pkt_type;
 	sll->sll_halen = meta.halen;
 	memcpy(sll->sll_addr, meta.addr, sizeof(sll->sll_addr));
-}
-
-/*
- * In zero-copy mode, nobody has taken a VLAN tag off.
- */
-static void
-find_vlan_tag(struct pcap_tp4_packet *packet)
-{
-	const u_char *type = packet->frame + packet->mac + 2 * ETH_ALEN;
-
-	if (packet->caplen < ETH_HLEN + VLAN_TAG_LEN)
-		return;
-	packet->vlan_tpid = type[0] << 8 | type[1];
-	packet->vlan_tci = type[2] << 8 | type[3];
-	if (packet->vlan_tpid == ETH_P_8021Q ||
-	    packet->vlan_tpid == ETH_P_8021AD)
-		packet->vlan_tci_valid = 1;
 }
 
 /*
@@ -456,10 +387,8 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 			packet->mac = d->offset;
 			packet->caplen = packet->len = d->len;
 			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
-				read_metadata(tp4, packet,
+				read_metadata(packet,
 				    tp4_meta(&tp4->area, d));
-				if (tp4->zerocopy && !packet->vlan_tci_valid)
-					find_vlan_tag(packet);
 				packet->vlan_tag_in_data =
 				    packet->vlan_tci_valid;
 				return (1);

@@ -45,7 +45,7 @@ struct pcap_tp4_packet {
 pcap_t	*pcap_tp4_create(const char *device, char *errbuf, int *is_ours);
 int	pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf);
 
-struct pcap_tp4 *pcap_tp4_open(pcap_t *handle, u_int reserve, int ifindex);
+struct pcap_tp4 *pcap_tp4_open(pcap_t *handle, u_int reserve);
 int	pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4);
 void	pcap_tp4_close(struct pcap_tp4 *tp4);
 

@@ -27,7 +27,12 @@
 #include <linux/bitfield.h>
 #include <linux/hrtimer.h>
 #include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
 #include <linux/tpacket4.h>
+#include <linux/udp.h>
+#include <linux/virtio_net.h>
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
 #include "i40e_txrx_common.h"
@@ -170,6 +175,18 @@ static u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
 }
 
+/* Tell the program what the hardware has found out of a packet. */
+static void i40e_tp4_tell(struct i40e_ring *rx_ring,
+			  union i40e_rx_desc *rx_desc, struct tp4_frame_set *p)
+{
+	struct sk_buff *told = rx_ring->tp4->told;
+
+	skb_clear_hash(told);
+	skb_hwtstamps(told)->hwtstamp = 0;
+	i40e_process_skb_offloads(rx_ring, rx_desc, told);
+	tp4f_set_from_skb(p, told);
+}
+
 /* Take packets of one descriptor each, as most are, from the hardware, up to
  * one that is not, or that has something to it.
  * Return: how many there were.
@@ -248,7 +265,7 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
 {
 	struct tp4_packet_array *rx = rx_ring->tp4->rx;
 	u32 bytes = 0, frames = 0, ntc = rx_ring->next_to_clean;
-	const union i40e_rx_desc *rx_desc;
+	union i40e_rx_desc *rx_desc;
 	struct tp4_frame_set p, first;
 	u64 qword;
 
@@ -268,8 +285,10 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
 						      qword);
 			tp4a_reuse(rx, 1);
 			/* What came before has moved up. */
-			if (frames)
+			if (frames) {
+				first.start++;
 				first.curr++;
+			}
 			continue;
 		}
 		size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
@@ -293,6 +312,8 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
 	}
 	if (qword & BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 		i40e_tp4_push_tag(&first, rx_desc->wb.qword0.lo_dword.l2tag1);
+	if (rx_ring->tp4->told)
+		i40e_tp4_tell(rx_ring, rx_desc, &first);
 	return bytes;
 }
 
@@ -342,7 +363,7 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 		u32 len, nr, left = I40E_TP4_RX_BATCH - done % I40E_TP4_RX_BATCH;
 
 		left = min_t(u32, left, budget - done);
-		nr = i40e_tp4_rx_plain(rx_ring, left, &bytes);
+		nr = tp4->told ? 0 : i40e_tp4_rx_plain(rx_ring, left, &bytes);
 		packets += nr;
 		done += nr;
 		if (nr < left) {
@@ -418,16 +439,16 @@ struct i40e_tp4_run {
 /* Write the descriptor of a frame. */
 static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 				struct i40e_tx_desc *tx_desc,
-				dma_addr_t dma, u32 len, u32 cmd)
+				dma_addr_t dma, u32 len, u32 cmd, u32 offset)
 {
 	dma_sync_single_for_device(tx_ring->dev, dma, len, DMA_BIDIRECTIONAL);
 	tx_desc->buffer_addr = cpu_to_le64(dma);
 	tx_desc->cmd_type_offset_bsz =
-		build_ctob(cmd | I40E_TX_DESC_CMD_ICRC, 0, len, 0);
+		build_ctob(cmd | I40E_TX_DESC_CMD_ICRC, offset, len, 0);
 }
 
-/* Post packets of one frame each, as most are, up to one that is not, or is
- * shorter or longer than usual.
+/* Post packets of one frame each, as most are, up to one that is not, has
+ * metadata, or is shorter or longer than usual.
  */
 static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 				struct i40e_tp4_run *run, u32 max)
@@ -445,10 +466,10 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 		u32 len = tp4f_get_frame_len(&p);
 
 		if (unlikely(len < I40E_MIN_TX_LEN || len > max_len ||
-			     !tp4f_is_last_frame(&p)))
+			     !tp4f_is_plain(&p)))
 			break;
 		i40e_tp4_write_desc(tx_ring, tx_desc, tp4f_get_dma_of(&p, &dma),
-				    len, I40E_TX_DESC_CMD_EOP);
+				    len, I40E_TX_DESC_CMD_EOP, 0);
 		bytes += len;
 		p.curr++;
 		tx_desc++;
@@ -477,16 +498,99 @@ static int i40e_tp4_check(const struct net_device *dev,
 	return tp4f_check_len(p, dev, len);
 }
 
+/* Let the hardware finish the checksum of a packet, TCP or UDP: set what its
+ * descriptors say of that. The hardware takes lengths of headers, so they are
+ * taken from the packet, and must lead to where the checksum starts.
+ */
+static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
+			 u32 *td_cmd, u32 *td_offset)
+{
+	u8 header[ETH_HLEN + 2 * VLAN_HLEN + 60 + sizeof(struct tcphdr)]
+		__aligned(2);
+	u32 l2_len = ETH_HLEN, l4_len, len = tp4f_get_frame_len(p);
+	const struct ipv6hdr *ipv6;
+	const struct iphdr *ip;
+	__be16 protocol;
+	u8 l4;
+
+	/* The program can write to the packet all the time. */
+	len = min_t(u32, len, sizeof(header));
+	memcpy(header, tp4f_get_data(p), len);
+	memset(header + len, 0, sizeof(header) - len);
+
+	protocol = ((const struct ethhdr *)header)->h_proto;
+	while (eth_type_vlan(protocol) && l2_len < ETH_HLEN + 2 * VLAN_HLEN) {
+		protocol = *(const __be16 *)(header + l2_len + 2);
+		l2_len += VLAN_HLEN;
+	}
+	ip = (const struct iphdr *)(header + l2_len);
+	ipv6 = (const struct ipv6hdr *)ip;
+	if (protocol == htons(ETH_P_IP) && ip->version == 4 &&
+	    start == l2_len + 4 * ip->ihl && ip->ihl >= 5) {
+		*td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4;
+		l4 = ip->protocol;
+	} else if (protocol == htons(ETH_P_IPV6) && ipv6->version == 6 &&
+		   start == l2_len + sizeof(*ipv6)) {
+		*td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV6;
+		l4 = ipv6->nexthdr;
+	} else {
+		return -EOPNOTSUPP;
+	}
+
+	if (l4 == IPPROTO_TCP && offset == offsetof(struct tcphdr, check)) {
+		*td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_TCP;
+		l4_len = 4 * ((const struct tcphdr *)(header + start))->doff;
+		if (l4_len < sizeof(struct tcphdr))
+			return -EINVAL;
+	} else if (l4 == IPPROTO_UDP &&
+		   offset == offsetof(struct udphdr, check)) {
+		*td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_UDP;
+		l4_len = sizeof(struct udphdr);
+	} else {
+		return -EOPNOTSUPP;
+	}
+	if (start + l4_len > tp4f_packet_len(p))
+		return -EINVAL;
+
+	*td_offset = (l2_len / 2) << I40E_TX_DESC_LENGTH_MACLEN_SHIFT |
+		     ((start - l2_len) / 4) << I40E_TX_DESC_LENGTH_IPLEN_SHIFT |
+		     (l4_len / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
+	return 0;
+}
+
+/* Do as the metadata of a packet says: set what its descriptors say of that. */
+static noinline int i40e_tp4_do_meta(const struct tp4_frame_set *p, u32 *td_cmd,
+				     u32 *td_offset)
+{
+	bool le = virtio_legacy_is_little_endian();
+	struct virtio_net_hdr hdr;
+	int err;
+
+	err = tp4f_get_vnet_hdr(p, &hdr);
+	if (err)
+		return err;
+	if (hdr.gso_type)
+		return -EOPNOTSUPP;
+	if (!(hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
+		return 0;
+	return i40e_tp4_csum(p, __virtio16_to_cpu(le, hdr.csum_start),
+			     __virtio16_to_cpu(le, hdr.csum_offset),
+			     td_cmd, td_offset);
+}
+
 /* Post the next packet, if it may be sent. */
 static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 				 struct i40e_tp4_run *run)
 {
+	u32 td_cmd = 0, td_offset = 0;
 	struct tp4_frame_set p;
 	int err;
 
 	if (!tp4a_next_packet(tx_ring->tp4->tx, &p))
 		return;
 	err = i40e_tp4_check(tx_ring->netdev, &p);
+	if (!err && unlikely(tp4f_has_meta(&p)))
+		err = i40e_tp4_do_meta(&p, &td_cmd, &td_offset);
 	if (unlikely(err)) {
 		tp4f_set_error(&p, -err);
 		return;
@@ -497,7 +601,8 @@ static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 		i40e_tp4_write_desc(tx_ring, I40E_TX_DESC(tx_ring, run->ntu),
 				    tp4f_get_dma(&p), len,
 				    tp4f_is_last_frame(&p) ?
-				    I40E_TX_DESC_CMD_EOP : 0);
+				    td_cmd | I40E_TX_DESC_CMD_EOP : td_cmd,
+				    td_offset);
 		run->bytes += len;
 		run->descs++;
 		if (unlikely(++run->ntu == tx_ring->count))
@@ -533,7 +638,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
-	u32 room, left = tp4a_nr_to_do(tx);
+	u32 room, before = tp4a_nr_to_do(tx);
 	struct i40e_tp4_run run = {};
 
 	__netif_tx_lock(nq, smp_processor_id());
@@ -543,7 +648,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	room -= min(room, spare + I40E_MAX_BUFFER_TXD - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
 	while (run.descs < room && tp4a_nr_to_do(tx) &&
-	       left - tp4a_nr_to_do(tx) < I40E_TP4_RUN) {
+	       before - tp4a_nr_to_do(tx) < I40E_TP4_RUN) {
 		i40e_tp4_post_plain(tx_ring, &run, room - run.descs);
 		if (unlikely(run.descs < room))
 			i40e_tp4_post_packet(tx_ring, &run);
@@ -556,7 +661,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	if (unlikely(!tx_ring->tp4->tx_on_way))
 		tp4a_flush(tx);
 	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
-	return tp4a_nr_to_do(tx) != left;
+	return tp4a_nr_to_do(tx) != before;
 }
 
 /**
@@ -625,6 +730,7 @@ void i40e_tp4_free(struct i40e_tp4 *tp4)
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
 	tp4a_free(tp4->to_kernel);
+	kfree_skb(tp4->told);
 	kfree(tp4);
 }
 
@@ -667,6 +773,11 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		tp4->rx = tp4a_rx_new(parms->rx_opaque, vsi->num_rx_desc, dev);
 		if (!tp4->rx)
 			goto free;
+		if (tp4a_has_meta(tp4->rx)) {
+			tp4->told = alloc_skb(0, GFP_KERNEL);
+			if (!tp4->told)
+				goto free;
+		}
 		tp4->xdp.buff = &tp4->xdp_buff;
 		tp4->xdp.to_kernel = tp4->to_kernel;
 		tp4->xdp.xmit = i40e_tp4_xdp_tx;

@@ -17,6 +17,8 @@
  * @xdp:	the XDP program that @rx meets
  * @xdp_buff:	what that program gets to see
  * @rx_ring:	the ring that is being cleaned, for @to_kernel
+ * @told:	an skb without data, that the hardware's findings go by to the
+ *		metadata of a packet; NULL where the program does not want it
  * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
  * @refill:	wakes NAPI when there were not enough frames to receive into
  * @refill_ns:	after so long
@@ -36,6 +38,7 @@ struct i40e_tp4 {
 	struct tp4_xdp			xdp;
 	struct xdp_buff			xdp_buff;
 	struct i40e_ring		*rx_ring;
+	struct sk_buff			*told;
 	struct i40e_q_vector __rcu	*q_vector;
 	struct hrtimer			refill;
 	u32				refill_ns;

@@ -4,132 +4,17 @@
  */
 #include "common.h"
 #include "diag.h"
+#include "meta.h"
 
 #include <linux/filter.h>
 #include <linux/if_arp.h>
 #include <linux/net_tstamp.h>
-#include <linux/virtio_net.h>
 #include <sys/stat.h>
 
 #define HEADROOM	64
-#define L3		ETH_HLEN
-#define L4		(L3 + 20)
-#define SIZE		(2 * 65536)	/* of the longest packet, and more */
-
 static const char if_c[] = "v4c", if_d[] = "v4d";	/* another pair */
 
 static char buf[SIZE];
-
-static __u64 real_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-/* ---- packets ---- */
-
-static void put16(char *p, unsigned int v)
-{
-	p[0] = v >> 8;
-	p[1] = v;
-}
-
-static unsigned int sum_up(const char *p, size_t len, unsigned int sum)
-{
-	const unsigned char *u = (const unsigned char *)p;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		sum += i & 1 ? u[i] : u[i] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-static int check_at(int proto)
-{
-	return proto == IPPROTO_TCP ? 16 : 6;
-}
-
-static int header_len(int proto)
-{
-	return proto == IPPROTO_TCP ? 20 : 8;
-}
-
-/* Of addresses, protocol and length. */
-static unsigned int pseudo_sum(const char *ip, int proto, size_t len)
-{
-	return sum_up(ip + 12, 8, proto + len);
-}
-
-/* An IPv4 packet of TCP or UDP, but for the checksum behind the IP header, of
- * which there is only what the one who computes it starts from.
- */
-static void fill_ip4(char *p, int proto, size_t payload, uint32_t seq)
-{
-	size_t len = header_len(proto) + payload;
-	char *ip = p + L3, *l4 = p + L4;
-
-	fill_packet(p, L4 + len, seq);
-	put16(p + 12, ETH_P_IP);
-	memset(ip, 0, 20);
-	ip[0] = 0x45;
-	put16(ip + 2, 20 + len);
-	ip[8] = 64;
-	ip[9] = proto;
-	memcpy(ip + 12, "\12\0\0\1\12\0\0\2", 8);
-	put16(ip + 10, ~sum_up(ip, 20, 0));
-	memset(l4, 0, header_len(proto));
-	put16(l4, 1000);
-	put16(l4 + 2, 2000);
-	if (proto == IPPROTO_TCP) {
-		l4[12] = 0x50;
-		l4[13] = 0x10;
-	} else {
-		put16(l4 + 4, len);
-	}
-	put16(l4 + check_at(proto), pseudo_sum(ip, proto, len));
-}
-
-/* Are the checksums right, and is the rest as fill_ip4() has it? @from: where
- * in the payload this packet begins.
- */
-static bool ip4_ok(const char *p, int len, int proto, size_t whole,
-		   size_t from, uint32_t seq)
-{
-	static char want[SIZE];
-	const char *ip = p + L3, *l4 = p + L4;
-	int head = L4 + header_len(proto);
-	size_t l4_len = len - L4;
-
-	if (len < head)
-		return false;
-	fill_ip4(want, proto, whole, seq);
-	return sum_up(ip, 20, 0) == 0xffff &&
-	       sum_up(l4, l4_len, pseudo_sum(ip, proto, l4_len)) == 0xffff &&
-	       !memcmp(p + head, want + head + from, len - head);
-}
-
-static struct tpacket4_meta csum_meta(int proto)
-{
-	return (struct tpacket4_meta) {
-		.flags = TP4_META_CSUM,
-		.csum_start = L4,
-		.csum_offset = check_at(proto),
-	};
-}
-
-static struct tpacket4_meta gso_meta(int proto, int type, int size)
-{
-	struct tpacket4_meta m = csum_meta(proto);
-
-	m.flags |= TP4_META_GSO;
-	m.gso_type = type;
-	m.gso_size = size;
-	return m;
-}
 
 /* ---- two sockets ---- */
 
@@ -203,15 +88,6 @@ static int no_offloads(const char *name)
 
 	err = err ? err : set_offload(name, ETHTOOL_SGSO, false);
 	return err ? err : set_offload(name, ETHTOOL_STXCSUM, false);
-}
-
-static int get_mac(const char *name, unsigned char mac[6])
-{
-	struct ifreq ifr = { 0 };
-	int err = dev_ioctl(name, SIOCGIFHWADDR, &ifr);
-
-	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
-	return err;
 }
 
 /* ---- the ring ---- */

@@ -5,6 +5,7 @@
  * TPACKET4_PORTS must be set, and the ports be called v4a and v4b, be up and
  * without addresses. TPACKET4_PORT_RESET is a shell command that resets v4b.
  */
+#include "meta.h"
 #include "xsk.h"
 #include "zc_load.h"
 #include "zc_many.h"
@@ -890,6 +891,109 @@ TEST_F_TIMEOUT(port, kill_under_load, 300)
 	stop_load(_metadata, &p);
 	expect_intact(_metadata, &p);
 	pair_close(&p);
+}
+
+/* ---- metadata ---- */
+
+#define HEADROOM	64
+#define TX_LEN		(L4 + header_len(IPPROTO_TCP) + 1000)
+
+static int send_meta(struct zc *z, const struct tpacket4_meta *m,
+		     const char *pkt, unsigned int len)
+{
+	unsigned int i, before[256];
+	int err;
+
+	memcpy(before, z->s.errors, sizeof(before));
+	z->s.put = m;
+	err = zc_put(z, pkt, len, 900, HEADROOM);
+	z->s.put = NULL;
+	err = err ? err : zc_kick(z);
+	if (err)
+		return err;
+	if (!zc_reap_all(z, WAIT_MS))
+		return -ETIMEDOUT;
+	for (i = 1; i < 256; i++)
+		if (z->s.errors[i] != before[i])
+			return i;
+	return 0;
+}
+
+/* The hardware finishes checksums of what is sent, and says of what is received
+ * whether they are right, and its hash.
+ */
+TEST_F_TIMEOUT(port, metadata, 120)
+{
+	static const struct {
+		int proto;
+		bool wrong;
+	} kinds[] = {
+		{ IPPROTO_UDP }, { IPPROTO_TCP }, { IPPROTO_TCP, true },
+	};
+	struct zc_cfg cfg = {
+		.ifname = if_a, .n = 1, .headroom = HEADROOM, .meta = true,
+	};
+	struct tpacket4_meta m, *got;
+	static char pkt[BUF_SIZE], buf[BUF_SIZE];
+	unsigned int i, k, len, hash = 0;
+	struct zc a, b;
+	__u64 before;
+
+	/* with that headroom, fewer bytes fit in five frames */
+	ASSERT_EQ(0, both_mtu(4000));
+	ASSERT_EQ(0, zc_open(&a, &cfg));
+	cfg.ifname = if_b;
+	ASSERT_EQ(0, zc_open(&b, &cfg));
+	got = &b.s.got;
+	for (i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
+		k = i % ARRAY_SIZE(kinds);
+		/* one frame, two, and more */
+		fill_ip4(pkt, kinds[k].proto, 100 + 800 * (i / 3), i);
+		len = L4 + header_len(kinds[k].proto) + 100 + 800 * (i / 3);
+		m = csum_meta(kinds[k].proto);
+		before = real_ns();
+		/* once as it is: with a checksum that is not finished */
+		ASSERT_EQ(0, send_meta(&a, kinds[k].wrong ? NULL : &m, pkt,
+				       len)) {
+			TH_LOG("packet %u", i);
+		}
+		ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+		EXPECT_EQ(!kinds[k].wrong, ip4_ok(buf, len, kinds[k].proto,
+						  100 + 800 * (i / 3), 0, i));
+		EXPECT_EQ(kinds[k].wrong ? 0 : TP4_META_RX_CSUM_VALID,
+			  got->flags & TP4_META_RX_CSUM_VALID);
+		EXPECT_EQ(TP4_META_RX_HASH, got->flags & TP4_META_RX_HASH);
+		/* the same flow as last time */
+		if (k == 2)
+			EXPECT_EQ(hash, got->hash);
+		hash = got->hash;
+		EXPECT_EQ(len, got->wire_len);
+		EXPECT_EQ(htons(ETH_P_IP), got->protocol);
+		EXPECT_LE(before, got->tstamp);
+		EXPECT_GE(real_ns(), got->tstamp);
+	}
+
+	/* what the hardware does not do */
+	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = csum_meta(IPPROTO_UDP);	/* not where that of TCP is */
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = csum_meta(IPPROTO_TCP);
+	m.csum_start += 4;
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = csum_meta(IPPROTO_TCP);
+	pkt[L4 + 12] = 0x40;		/* a header of 16 bytes */
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, TX_LEN));
+	pkt[L4 + 12] = (char)0xf0;	/* and one that goes beyond the end */
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, L4 + 40));
+	m.flags = TP4_META_TX_LAUNCH;
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	EXPECT_EQ(-EAGAIN, zc_recv(&b, buf, sizeof(buf), QUIET_MS));
+	EXPECT_TRUE(zc_books_balance(&a, NULL));
+	EXPECT_TRUE(zc_books_balance(&b, NULL));
+	zc_close(&a);
+	zc_close(&b);
 }
 
 TEST_HARNESS_MAIN

@@ -37,6 +37,7 @@ struct zc_cfg {
 	unsigned int part;		/* and which part of it */
 	bool rx_empty;			/* post nothing */
 	bool no_status;			/* map no status page */
+	bool meta;			/* TP4_RING_META */
 };
 
 /* ---- the books ---- */
@@ -155,7 +156,7 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	struct pv4_cfg base = {
 		.rx_nr = rx_nr, .tx_nr = tx_nr,
 		.frame_size = cfg->frame_size, .headroom = cfg->headroom,
-		.reserve = cfg->reserve,
+		.reserve = cfg->reserve, .meta = cfg->meta,
 		.frames = (rx_nr + tx_nr) * (1 + cfg->sharers),
 	};
 	unsigned int i;
@@ -284,8 +285,12 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 		}
 		if (d.offset < z->min_offset || d.offset > s->frame_size ||
 		    !d.len || d.len > s->frame_size - d.offset ||
-		    (d.flags & ~TP4_PKT_CONT) || len + d.len > size)
+		    (d.flags & ~TP4_PKT_CONT) != (s->meta && !len ?
+						  TP4_META : 0) ||
+		    len + d.len > size)
 			return -EBADMSG;
+		if (d.flags & TP4_META)
+			memcpy(&s->got, pv4_frame(s, d.idx), sizeof(s->got));
 		memcpy((char *)buf + len, pv4_frame(s, d.idx) + d.offset,
 		       d.len);
 		len += d.len;

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode: metadata: what it tells of packets that came
+ * from another ring, from the stack and through XDP; what it does to those that
+ * are sent to a ring and to the stack; and that one can become the other.
+ */
+#include "meta.h"
+#include "xdp.h"
+
+#include <linux/if_arp.h>
+
+#define HEADROOM	64
+#define HASH		0x12345678
+#define XDP_META	8
+#define BESIDE		(L4 + 108)	/* bytes of a packet beside another */
+
+static char buf[SIZE], pkt[SIZE];
+
+FIXTURE(zc_meta) {
+	struct zc a;			/* zero-copy mode on if_a, or no fd */
+	struct pv4 copy_a;		/* else copy mode, so the stack sends */
+	struct zc b;			/* zero-copy mode on if_b, or no fd */
+	struct pv4 copy_b;		/* else copy mode: what the stack gets */
+};
+
+FIXTURE_VARIANT(zc_meta) {
+	bool zc_a, zc_b;
+};
+
+FIXTURE_VARIANT_ADD(zc_meta, ring_to_ring) { .zc_a = true, .zc_b = true };
+
+FIXTURE_VARIANT_ADD(zc_meta, stack_to_ring) { .zc_b = true };
+
+FIXTURE_VARIANT_ADD(zc_meta, ring_to_stack) { .zc_a = true };
+
+static int open_one(struct zc *z, struct pv4 *copy, const char *ifname, bool zc)
+{
+	struct pv4_cfg cfg = {
+		.ifname = ifname, .headroom = HEADROOM, .meta = true,
+		.rx_nr = pv4_min_descs(), .tx_nr = pv4_min_descs(),
+	};
+	struct zc_cfg zc_cfg = {
+		.ifname = ifname, .n = 1, .headroom = HEADROOM, .meta = true,
+	};
+
+	z->s.fd = -1;
+	copy->fd = -1;
+	return zc ? zc_open(z, &zc_cfg) : pv4_open(copy, &cfg);
+}
+
+FIXTURE_SETUP(zc_meta)
+{
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, open_one(&self->a, &self->copy_a, if_a, variant->zc_a));
+	ASSERT_EQ(0, open_one(&self->b, &self->copy_b, if_b, variant->zc_b));
+	if (self->copy_b.fd >= 0)
+		ASSERT_EQ(0, pv4_setint(self->copy_b.fd,
+					PACKET_IGNORE_OUTGOING, 1));
+}
+
+FIXTURE_TEARDOWN(zc_meta)
+{
+	struct zc *ends[] = { &self->a, &self->b };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		if (ends[i]->s.fd < 0)
+			continue;
+		EXPECT_TRUE(zc_reap_all(ends[i], WAIT_MS));
+		EXPECT_TRUE(zc_books_balance(ends[i], NULL));
+	}
+	zc_close(&self->a);
+	zc_close(&self->b);
+	if (self->copy_a.fd >= 0)
+		pv4_close(&self->copy_a);
+	if (self->copy_b.fd >= 0)
+		pv4_close(&self->copy_b);
+}
+
+/* Posts a packet with metadata, or none; 0 or -ENOBUFS. */
+static int put_a(struct _test_data_zc_meta *self,
+		 const struct tpacket4_meta *m, unsigned int len)
+{
+	struct pv4 *s = self->a.s.fd < 0 ? &self->copy_a : &self->a.s;
+	int err;
+
+	s->put = m;
+	err = self->a.s.fd < 0 ? pv4_put(s, pkt, len, 1900, HEADROOM) :
+				 zc_put(&self->a, pkt, len, 1900, HEADROOM);
+	s->put = NULL;
+	return err;
+}
+
+/* Sends it; the error that it came back with, or -errno. */
+static int send_a(struct _test_data_zc_meta *self,
+		  const struct tpacket4_meta *m, unsigned int len)
+{
+	struct pv4 *s = self->a.s.fd < 0 ? &self->copy_a : &self->a.s;
+	unsigned int i, before[256];
+	int err;
+
+	memcpy(before, s->errors, sizeof(before));
+	err = put_a(self, m, len);
+	if (err)
+		return err;
+	err = pv4_kick(s, MSG_DONTWAIT);
+	if (err < 0)
+		return err;
+	if (!(self->a.s.fd < 0 ? pv4_reap_all(s, WAIT_MS) :
+				 zc_reap_all(&self->a, WAIT_MS)))
+		return -ETIMEDOUT;
+	for (i = 1; i < 256; i++)
+		if (s->errors[i] != before[i])
+			return i;
+	return 0;
+}
+
+static int recv_b(struct _test_data_zc_meta *self, int ms)
+{
+	if (self->b.s.fd < 0)
+		return pv4_recv(&self->copy_b, buf, sizeof(buf), ms);
+	return zc_recv(&self->b, buf, sizeof(buf), ms);
+}
+
+static const struct tpacket4_meta *got_b(struct _test_data_zc_meta *self)
+{
+	return self->b.s.fd < 0 ? &self->copy_b.got : &self->b.s.got;
+}
+
+/* ---- Rx ---- */
+
+/* Every field, and by whom the packet is wanted. */
+TEST_F(zc_meta, fields)
+{
+	static const struct {
+		unsigned char mac[6];
+		int type;
+	} to[] = {
+		{ { 2, 0, 0, 0, 0, 1 }, PACKET_OTHERHOST },
+		{ { 0 }, PACKET_HOST },
+		{ { 1, 0, 0x5e, 0, 0, 1 }, PACKET_MULTICAST },
+		{ { 255, 255, 255, 255, 255, 255 }, PACKET_BROADCAST },
+	};
+	static const unsigned int lens[] = { 60, 1514, 2048, 6000, MAX_PKT };
+	const struct tpacket4_meta *m = got_b(self);
+	static const unsigned char zeroes[12];
+	unsigned int i, len;
+	__u64 before, after;
+
+	for (i = 0; i < ARRAY_SIZE(to) * ARRAY_SIZE(lens); i++) {
+		unsigned int k = i % ARRAY_SIZE(to);
+
+		len = lens[i / ARRAY_SIZE(to)];
+		fill_packet(pkt, len, i);
+		memcpy(pkt, to[k].mac, 6);
+		if (to[k].type == PACKET_HOST)
+			ASSERT_EQ(0, get_mac(if_b, (void *)pkt));
+		before = real_ns();
+		ASSERT_EQ(0, send_a(self, NULL, len));
+		ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
+		after = real_ns();
+		ASSERT_EQ(0, memcmp(pkt, buf, len));
+		EXPECT_LE(before, m->tstamp);
+		EXPECT_GE(after, m->tstamp);
+		EXPECT_EQ(0U, m->flags & ~(TP4_META_RX_TS_SOFTWARE |
+					   TP4_META_RX_HASH));
+		EXPECT_EQ(len, m->wire_len);
+		EXPECT_EQ(if_nametoindex(if_b), m->ifindex);
+		EXPECT_EQ(htons(ETH_P_TEST), m->protocol);
+		EXPECT_EQ(ARPHRD_ETHER, m->hatype);
+		EXPECT_EQ(to[k].type, m->pkt_type);
+		EXPECT_EQ(6, m->halen);
+		EXPECT_EQ(0, memcmp(m->addr, "\2\0\0\0\0\2\0\0", 8));
+		EXPECT_EQ(0, m->vlan_tci);
+		EXPECT_EQ(0, m->vlan_tpid);
+		EXPECT_EQ(0, m->xdp_meta_len);
+		EXPECT_EQ(0, m->gso_size);
+		EXPECT_EQ(0, m->csum_start);
+		EXPECT_EQ(0, m->csum_offset);
+		EXPECT_EQ(0, m->gso_type);
+		EXPECT_EQ(0, m->reserved0);
+		EXPECT_EQ(0, memcmp(m->reserved, zeroes, sizeof(zeroes)));
+		if (!(m->flags & TP4_META_RX_HASH))
+			EXPECT_EQ(0U, m->hash);
+	}
+}
+
+/* A tag is where it was, and told, with the protocol behind it. */
+TEST_F(zc_meta, vlan)
+{
+	const struct tpacket4_meta *m = got_b(self);
+	unsigned int len;
+
+	fill_packet(pkt, 100, 1);
+	len = add_tag(pkt, 100, ETH_P_8021Q, 0xa007);
+	ASSERT_EQ(0, send_a(self, NULL, len));
+	ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
+	EXPECT_EQ(0, memcmp(pkt, buf, len));
+	EXPECT_EQ(TP4_META_RX_VLAN, m->flags & TP4_META_RX_VLAN);
+	EXPECT_EQ(0xa007, m->vlan_tci);
+	EXPECT_EQ(ETH_P_8021Q, m->vlan_tpid);
+	EXPECT_EQ(htons(ETH_P_TEST), m->protocol);
+}
+
+/* Without a type, but with a length. */
+TEST_F(zc_meta, protocol_802)
+{
+	static const struct {
+		unsigned int len, first, protocol;
+	} to[] = {
+		{ 0x0100, 0xaaaa, ETH_P_802_2 },
+		{ 0x0100, 0xffff, ETH_P_802_3 },
+		{ 0x05ff, 0x4242, ETH_P_802_2 },
+		{ 0x0600, 0xffff, 0x0600 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(to); i++) {
+		fill_packet(pkt, 100, i);
+		put16(pkt + 12, to[i].len);
+		put16(pkt + 14, to[i].first);
+		ASSERT_EQ(0, send_a(self, NULL, 100));
+		ASSERT_EQ(100, recv_b(self, WAIT_MS));
+		EXPECT_EQ(htons(to[i].protocol), got_b(self)->protocol);
+	}
+}
+
+/* What the stack knows of what it sends */
+TEST_F(zc_meta, told)
+{
+	struct bpf_insn set_hash[] = {
+		MOV_K(BPF_REG_2, HASH),
+		CALL(BPF_FUNC_set_hash),
+		MOV_K(BPF_REG_0, TCX_PASS),
+		EXIT,
+	};
+	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
+	const struct tpacket4_meta *got = got_b(self);
+	union bpf_attr attr = { .target_ifindex = if_nametoindex(if_a),
+				.attach_type = BPF_TCX_EGRESS };
+	unsigned int i, len;
+	int prog;
+
+	if (variant->zc_a)
+		SKIP(return, "a ring knows nothing");
+	prog = bpf_load(BPF_PROG_TYPE_SCHED_CLS, set_hash, ARRAY_SIZE(set_hash),
+			0);
+	ASSERT_LE(0, prog);
+	attr.attach_bpf_fd = prog;
+	ASSERT_EQ(0, bpf_call(BPF_PROG_ATTACH, &attr));
+	for (i = 0; i < 4; i++) {
+		fill_ip4(pkt, IPPROTO_UDP, 500 + i * 1500, i);
+		len = L4 + 508 + i * 1500;
+		/* once as it is, where nobody vouches for the checksum */
+		ASSERT_EQ(0, send_a(self, i ? &m : NULL, len));
+		ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
+		EXPECT_EQ(TP4_META_RX_HASH, got->flags & TP4_META_RX_HASH);
+		EXPECT_EQ(HASH, got->hash);
+		EXPECT_EQ(i ? TP4_META_RX_CSUM_VALID : 0,
+			  got->flags & TP4_META_RX_CSUM_VALID);
+	}
+	close(prog);
+}
+
+/* What a program left in front of the data, and the rest of metadata with it */
+TEST_F(zc_meta, xdp)
+{
+	struct bpf_insn prog[] = {
+		MOV_K(BPF_REG_2, -XDP_META),
+		CALL(BPF_FUNC_xdp_adjust_meta),
+		MOV_K(BPF_REG_0, XDP_PASS),
+		EXIT,
+	};
+	static const unsigned int lens[] = { 60, 1500, 4000, 9000 };
+	const struct tpacket4_meta *m = got_b(self);
+	unsigned int i;
+	int fd;
+
+	if (!variant->zc_b)
+		SKIP(return, "no ring behind XDP");
+	fd = xdp_load(prog, ARRAY_SIZE(prog), BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, xdp_attach_native(if_b, fd));
+	close(fd);
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		fill_packet(pkt, lens[i], i);
+		ASSERT_EQ(0, send_a(self, NULL, lens[i]));
+		ASSERT_EQ((int)lens[i], recv_b(self, WAIT_MS));
+		EXPECT_TRUE(packet_ok(buf, lens[i], lens[i], i));
+		EXPECT_EQ(XDP_META, m->xdp_meta_len);
+		EXPECT_EQ(lens[i], m->wire_len);
+		EXPECT_EQ(0U, m->flags & TP4_META_RX_CSUM_VALID);
+	}
+	ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+	ASSERT_EQ(0, send_a(self, NULL, 60));
+	ASSERT_EQ(60, recv_b(self, WAIT_MS));
+	EXPECT_EQ(0, m->xdp_meta_len);
+}
+
+/* ---- Tx ---- */
+
+/* To a ring it comes finished, in its turn; to the stack as it was sent. */
+TEST_F(zc_meta, checksum)
+{
+	static const unsigned int lens[] = { 1, 18, 1400, 1600, 4000, 8900 };
+	static const int protos[] = { IPPROTO_UDP, IPPROTO_TCP };
+	const struct tpacket4_meta *got = got_b(self);
+	static char before[BESIDE], after[BESIDE];
+	struct tpacket4_meta m;
+	unsigned int i, k;
+	int len;
+
+	for (i = 0; i < ARRAY_SIZE(lens) * 2; i++) {
+		k = protos[i % 2];
+		m = csum_meta(k);
+		/* all IP: the stack's taps do not keep the order of others */
+		fill_ip4(pkt, IPPROTO_UDP, 100, 2 * i);
+		memcpy(before, pkt, BESIDE);
+		ASSERT_EQ(0, put_a(self, NULL, BESIDE));
+		fill_ip4(pkt, k, lens[i / 2], i);
+		len = L4 + header_len(k) + lens[i / 2];
+		ASSERT_EQ(0, put_a(self, &m, len));
+		fill_ip4(pkt, IPPROTO_UDP, 100, 2 * i + 1);
+		memcpy(after, pkt, BESIDE);
+		ASSERT_EQ(0, send_a(self, NULL, BESIDE));
+
+		ASSERT_EQ(BESIDE, recv_b(self, WAIT_MS));
+		EXPECT_EQ(0, memcmp(before, buf, BESIDE));
+		EXPECT_EQ(0U, got->flags & TP4_META_RX_CSUM_VALID);
+		ASSERT_EQ(len, recv_b(self, WAIT_MS));
+		if (variant->zc_b) {
+			EXPECT_TRUE(ip4_ok(buf, len, k, lens[i / 2], 0, i));
+			EXPECT_EQ(TP4_META_RX_CSUM_VALID, got->flags &
+				  (TP4_META_RX_CSUM_VALID | TP4_META_CSUM));
+		} else {
+			fill_ip4(pkt, k, lens[i / 2], i);
+			EXPECT_EQ(0, memcmp(pkt, buf, len));
+			EXPECT_EQ(TP4_META_CSUM, got->flags &
+				  (TP4_META_RX_CSUM_VALID | TP4_META_CSUM));
+			EXPECT_EQ(L4, got->csum_start);
+			EXPECT_EQ(check_at(k), got->csum_offset);
+		}
+		ASSERT_EQ(BESIDE, recv_b(self, WAIT_MS));
+		EXPECT_EQ(0, memcmp(after, buf, BESIDE));
+	}
+}
+
+/* To a ring it comes in segments; to the stack as it was sent. */
+TEST_F(zc_meta, gso)
+{
+	static const struct {
+		int proto, type, size;
+		unsigned int payload;
+	} gso[] = {
+		{ IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 1448, 1449 },
+		{ IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 1000, 25000 },
+		{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400, 20000 },
+	};
+	const struct tpacket4_meta *got = got_b(self);
+	unsigned int i, from, head;
+	struct tpacket4_meta m;
+	int len;
+
+	for (i = 0; i < ARRAY_SIZE(gso); i++) {
+		head = L4 + header_len(gso[i].proto);
+		m = gso_meta(gso[i].proto, gso[i].type, gso[i].size);
+		fill_ip4(pkt, gso[i].proto, gso[i].payload, i);
+		ASSERT_EQ(0, send_a(self, &m, head + gso[i].payload));
+		if (!variant->zc_b) {
+			len = recv_b(self, WAIT_MS);
+			ASSERT_EQ((int)(head + gso[i].payload), len);
+			EXPECT_EQ(0, memcmp(pkt, buf, len));
+			EXPECT_EQ(TP4_META_CSUM | TP4_META_GSO, got->flags &
+				  (TP4_META_CSUM | TP4_META_GSO));
+			EXPECT_EQ(gso[i].type, got->gso_type);
+			EXPECT_EQ(gso[i].size, got->gso_size);
+			continue;
+		}
+		for (from = 0; from < gso[i].payload; from += len - head) {
+			len = recv_b(self, WAIT_MS);
+			ASSERT_TRUE(ip4_ok(buf, len, gso[i].proto,
+					   gso[i].payload, from, i));
+			EXPECT_TRUE(len == (int)head + gso[i].size ||
+				    from + len - head == gso[i].payload);
+			EXPECT_EQ(0U, got->flags & (TP4_META_GSO |
+						    TP4_META_CSUM));
+		}
+		EXPECT_EQ(gso[i].payload, from);
+	}
+	/* a segment is no longer than a packet may be; copy mode trusts the sender */
+	if (!variant->zc_a)
+		return;
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 20000);
+	fill_ip4(pkt, IPPROTO_TCP, 20001, i);
+	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 20001));
+}
+
+/* What does not fit the packet comes back, and the next one is sent. */
+TEST_F(zc_meta, refused)
+{
+	static const struct tpacket4_meta bad[] = {
+		{ .flags = 0x80000000 },
+		{ .flags = TP4_META_GSO << 2 },
+		{ .flags = TP4_META_CSUM | TP4_META_CSUM_CRC32C,
+		  .csum_start = L4, .csum_offset = 8 },
+		/* beyond the packet, by one byte and by far */
+		{ .flags = TP4_META_CSUM, .csum_start = 141 },
+		{ .flags = TP4_META_CSUM, .csum_start = L4,
+		  .csum_offset = 142 - L4 - 1 },
+		{ .flags = TP4_META_CSUM, .csum_start = 0xffff,
+		  .csum_offset = 0xffff },
+		/* not that of such a packet, and no such type */
+		{ .flags = TP4_META_GSO, .gso_size = 50,
+		  .gso_type = VIRTIO_NET_HDR_GSO_TCPV6 },
+		{ .flags = TP4_META_GSO, .gso_size = 50, .gso_type = 0x7f },
+		{ .flags = TP4_META_GSO, .gso_size = 50 },
+		{ .flags = TP4_META_GSO | TP4_META_CSUM, .csum_start = L4,
+		  .csum_offset = 6,
+		  .gso_type = VIRTIO_NET_HDR_GSO_UDP_L4 },
+	};
+	static const struct tpacket4_meta launch = {
+		.flags = TP4_META_TX_LAUNCH, .tstamp = 1,
+	};
+	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
+	unsigned int i, len = L4 + 8 + 100;
+	struct tpacket_stats_v4 st;
+
+	if (!variant->zc_a)
+		SKIP(return, "the selftest meta looks at copy mode");
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		fill_ip4(pkt, IPPROTO_UDP, 100, i);
+		EXPECT_EQ(EINVAL, send_a(self, &bad[i], len)) {
+			TH_LOG("metadata %u", i);
+		}
+	}
+	EXPECT_EQ(EOPNOTSUPP, send_a(self, &launch, len));
+	/* and too short for a link layer header */
+	EXPECT_EQ(EINVAL, send_a(self, &m, 13));
+	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 50);
+	EXPECT_EQ(EINVAL, send_a(self, &m, 13));
+	ASSERT_EQ(0, pv4_stats(self->a.s.fd, &st));
+	EXPECT_EQ(i + 3, st.tx_invalid_descs);
+
+	/* nothing of that was sent, and what is good still is */
+	m = csum_meta(IPPROTO_UDP);
+	fill_ip4(pkt, IPPROTO_UDP, 100, 9);
+	ASSERT_EQ(0, send_a(self, &m, len));
+	ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
+	if (variant->zc_b)
+		EXPECT_TRUE(ip4_ok(buf, len, IPPROTO_UDP, 100, 0, 9));
+	EXPECT_EQ(-EAGAIN, recv_b(self, QUIET_MS));
+}
+
+/* A ring without metadata takes none, and shows none of what another one has. */
+TEST_F(zc_meta, not_asked_for)
+{
+	struct tpacket4_meta m = { .flags = TP4_META_RX_HASH };
+	struct zc_cfg cfg = {
+		.ifname = if_a, .n = 1, .headroom = HEADROOM, .meta = true,
+		.sharers = 1,
+	};
+	struct tpacket4_desc d;
+	unsigned int i;
+
+	if (!variant->zc_a || !variant->zc_b)
+		SKIP(return, "for two rings");
+	/* one area for both: the frames are exchanged */
+	zc_close(&self->a);
+	zc_close(&self->b);
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	cfg = (struct zc_cfg) {
+		.ifname = if_b, .n = 1, .area = &self->a, .part = 1,
+	};
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	for (i = 0; i < 4; i++) {
+		fill_packet(pkt, 100, i);
+		ASSERT_EQ(0, send_a(self, i % 2 ? &m : NULL, 100));
+		ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.rx, &d, WAIT_MS));
+		EXPECT_EQ(0, d.flags);
+		EXPECT_EQ(100U, d.len);
+		zc_rx_post(&self->b, d.idx);
+	}
+	self->b.s.put = &m;
+	ASSERT_EQ(0, zc_put(&self->b, pkt, 100, 1900, HEADROOM));
+	ASSERT_EQ(0, zc_kick(&self->b));
+	ASSERT_TRUE(zc_reap_all(&self->b, WAIT_MS));
+	EXPECT_EQ(1U, self->b.s.errors[EINVAL]);
+	EXPECT_EQ(-EAGAIN, zc_recv(&self->a, buf, sizeof(buf), QUIET_MS));
+	zc_close(&self->b);
+	self->b.s.fd = -1;
+	zc_close(&self->a);
+	self->a.s.fd = -1;
+}
+
+/* What was received goes on as it is: the same frame, its metadata too. */
+TEST_F(zc_meta, forwarded)
+{
+	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
+	struct tpacket4_desc d;
+	unsigned int i, len;
+	int fd, got;
+
+	if (!variant->zc_b)
+		SKIP(return, "no ring to receive by");
+	fd = plain_listener(_metadata, if_a);
+	for (i = 0; i < 20; i++) {
+		len = L4 + 8 + 50 * i;
+		fill_ip4(pkt, IPPROTO_UDP, 50 * i, i);
+		ASSERT_EQ(0, send_a(self, i % 2 ? &m : NULL, len));
+		ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.rx, &d, WAIT_MS));
+		ASSERT_EQ(TP4_META, d.flags);
+		zc_post(&self->b, &self->b.s.tx, &d, 1);
+		ASSERT_EQ(0, zc_kick(&self->b));
+		ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.tx, &d, WAIT_MS));
+		ASSERT_EQ(0, d.error);
+		zc_rx_post(&self->b, d.idx);
+		got = variant->zc_a ?
+		      zc_recv(&self->a, buf, sizeof(buf), WAIT_MS) :
+		      plain_recv(fd, buf, sizeof(buf), WAIT_MS);
+		ASSERT_EQ((int)len, got);
+		EXPECT_EQ(i % 2, ip4_ok(buf, len, IPPROTO_UDP, 50 * i, 0, i));
+		EXPECT_EQ(i % 2, !!memcmp(pkt, buf, len));
+	}
+	close(fd);
+}
+
+TEST_HARNESS_MAIN
