@@ -154,7 +154,7 @@ if [ "$SHORT" ]; then
 	# A test begins with a reset of the ports: some five seconds
 	TP4_TESTS=${TP4_TESTS:--v both -v reset -t af_xdp -t hundred_thousand
 		-t dry_ring_asks_for_a_kick -t kill_under_load -t steering
-		-t xdp $sizes}
+		-t xdp -t metadata $sizes}
 	MTUS=8900
 fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
