@@ -196,7 +196,7 @@ static unsigned int step_txpush(struct port *p)
 {
 	unsigned int n;
 
-	p->ops->tx_fill(p, p->cfg->batch);
+	p->posted = p->ops->tx_fill(p, p->cfg->batch);
 	port_kick(p);
 	n = p->ops->tx_reap(p);
 	p->n.packets += n;

@@ -221,6 +221,9 @@ static unsigned int xdp_rx_drop(struct port *p, unsigned int max)
 {
 	const bool verify = p->cfg->verify;
 	struct xdp *x = p->ring;
+	/* Copies, which no store to a ring or a packet makes load again */
+	struct xsk_ring_prod fill = x->fill;
+	struct xsk_ring_cons rx = x->rx;
 	__u32 i, n, from, to;
 	__u64 bytes = 0;
 
@@ -233,11 +236,11 @@ static unsigned int xdp_rx_drop(struct port *p, unsigned int max)
 	for (i = 0; i < n; i++) {
 		const struct xdp_desc *d;
 
-		d = xsk_ring_cons__rx_desc(&x->rx, from + i);
+		d = xsk_ring_cons__rx_desc(&rx, from + i);
 		bytes += d->len;
 		if (verify)
 			packet_check(p, x->area + d->addr, d->len);
-		*xsk_ring_prod__fill_addr(&x->fill, to + i) = d->addr;
+		*xsk_ring_prod__fill_addr(&fill, to + i) = d->addr;
 	}
 	xsk_ring_prod__submit(&x->fill, n);
 	xsk_ring_cons__release(&x->rx, n);
@@ -245,15 +248,14 @@ static unsigned int xdp_rx_drop(struct port *p, unsigned int max)
 	return n;
 }
 
-static inline void post(struct port *p, struct xdp *x, __u32 at, __u64 addr)
+static inline void post(struct xsk_ring_prod *tx, __u32 at, __u64 addr,
+			__u32 len)
 {
-	struct xdp_desc *d = xsk_ring_prod__tx_desc(&x->tx, at);
+	struct xdp_desc *d = xsk_ring_prod__tx_desc(tx, at);
 
 	d->addr = addr;
-	d->len = p->cfg->size;
+	d->len = len;
 	d->options = 0;
-	if (p->cfg->verify)
-		packet_make(x->area + addr, p->cfg->size, p->tx_seq++);
 }
 
 /*
@@ -262,8 +264,12 @@ static inline void post(struct port *p, struct xdp *x, __u32 at, __u64 addr)
  */
 static unsigned int xdp_tx_fill(struct port *p, unsigned int max)
 {
+	const unsigned int size = p->cfg->size;
 	struct xdp *x = p->ring;
-	unsigned int i, n, room;
+	/* Copies, as in xdp_rx_drop() */
+	struct xsk_ring_cons comp = x->comp;
+	struct xsk_ring_prod tx = x->tx;
+	unsigned int i, n, again, room;
 	__u32 at, from;
 
 	room = xsk_prod_nb_free(&x->tx, max);
@@ -274,17 +280,21 @@ static unsigned int xdp_tx_fill(struct port *p, unsigned int max)
 		n = room;
 	if (!n)
 		return 0;
+	again = n < x->idle ? n : x->idle;
 	at = reserve(&x->tx, n);
 	from = x->comp.cached_cons - x->idle;
-	for (i = 0; i < n && i < x->idle; i++)
-		post(p, x, at + i,
-		     *xsk_ring_cons__comp_addr(&x->comp, from + i));
-	if (i) {
-		xsk_ring_cons__release(&x->comp, i);
-		x->idle -= i;
+	for (i = 0; i < again; i++)
+		post(&tx, at + i, *xsk_ring_cons__comp_addr(&comp, from + i),
+		     size);
+	if (again) {
+		xsk_ring_cons__release(&x->comp, again);
+		x->idle -= again;
 	}
 	for (; i < n; i++)
-		post(p, x, at + i, x->fresh++ * FRAME_SIZE);
+		post(&tx, at + i, x->fresh++ * FRAME_SIZE, size);
+	for (i = 0; p->cfg->verify && i < n; i++)
+		packet_make(x->area + xsk_ring_prod__tx_desc(&tx, at + i)->addr,
+			    size, p->tx_seq++);
 	xsk_ring_prod__submit(&x->tx, n);
 	x->sending += n;
 	return n;
@@ -344,6 +354,10 @@ static unsigned int xdp_forward(struct port *p, unsigned int max)
 {
 	const bool verify = p->cfg->verify;
 	struct xdp *x = p->ring;
+	/* Copies, as in xdp_rx_drop() */
+	struct xsk_ring_cons rx = x->rx;
+	struct xsk_ring_prod tx = x->tx;
+	__u8 *area = x->area;
 	__u32 i, n, room, from, to;
 	__u64 bytes = 0;
 
@@ -358,18 +372,15 @@ static unsigned int xdp_forward(struct port *p, unsigned int max)
 	}
 	to = reserve(&x->tx, n);
 	for (i = 0; i < n; i++) {
-		const struct xdp_desc *s = xsk_ring_cons__rx_desc(&x->rx,
+		const struct xdp_desc *s = xsk_ring_cons__rx_desc(&rx,
 								  from + i);
-		struct xdp_desc *d = xsk_ring_prod__tx_desc(&x->tx, to + i);
-		__u8 *data = x->area + s->addr;
+		__u8 *data = area + s->addr;
 
 		swap_macs(data);
 		bytes += s->len;
 		if (verify)
 			packet_check(p, data, s->len);
-		d->addr = s->addr;
-		d->len = s->len;
-		d->options = 0;
+		post(&tx, to + i, s->addr, s->len);
 	}
 	xsk_ring_prod__submit(&x->tx, n);
 	xsk_ring_cons__release(&x->rx, n);

@@ -68,6 +68,7 @@ struct end {
 	unsigned int nr;
 	__u64 packets;		/* done by all of them */
 	__u64 idle;		/* rounds in which none found anything to do */
+	bool posted;		/* txpush: the last round sent something */
 	struct tp4_backoff backoff;
 };
 
@@ -140,8 +141,11 @@ static unsigned int step(struct end *e)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < e->nr; i++)
+	e->posted = false;
+	for (i = 0; i < e->nr; i++) {
 		n += port_step(&e->ports[i]);
+		e->posted |= e->ports[i].posted;
+	}
 	e->packets += n;
 	return n;
 }
@@ -181,7 +185,8 @@ static void idle(struct end *e)
 
 static void step_or_idle(struct end *e)
 {
-	if (step(e))
+	/* Who has sent a batch may have another that came back before it. */
+	if (step(e) || e->posted)
 		e->backoff.pauses = 0;
 	else
 		idle(e);

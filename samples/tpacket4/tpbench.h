@@ -92,6 +92,7 @@ struct port {
 	int end;		/* which of ifname[] and cpu[] */
 	int queue;		/* where a socket has one for itself */
 	bool rx, tx;
+	bool posted;		/* txpush: the last round sent something */
 	__u64 tx_seq;	/* number of the next packet to be made */
 	struct counters n;	/* without idle rounds, which run.c knows */
 	struct verify verify;
