@@ -89,7 +89,7 @@ static inline void fill_ip4(char *p, int proto, size_t payload, uint32_t seq)
  * in the payload this packet begins.
  */
 static inline bool ip4_ok(const char *p, int len, int proto, size_t whole,
-		   size_t from, uint32_t seq)
+			  size_t from, uint32_t seq)
 {
 	static char want[SIZE];
 	const char *ip = p + L3, *l4 = p + L4;
