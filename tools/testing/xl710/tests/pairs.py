@@ -1055,7 +1055,7 @@ def main() -> int:
             print(f"ok - {name}", flush=True)
         except Skip as why:
             print(f"ok - {name} # SKIP {why}", flush=True)
-        except (AssertionError, OSError) as why:
+        except (AssertionError, OSError, subprocess.SubprocessError) as why:
             bad = 1
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}")

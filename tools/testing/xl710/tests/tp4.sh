@@ -118,7 +118,8 @@ stop_bridge()
 {
 	kill "$(cat "$DIR/server.pid")"
 	n1 ip link del tap0
-	n1 ip link set "$IF1" promisc off
+	n1 ip link set "$IF1" mtu 1500 promisc off
+	n0 ip link set "$IF0" mtu 1500
 	n1 sysctl -qw "net.ipv6.conf.$IF1.disable_ipv6=0"
 	addresses
 	wait_for 10 n0 ping -q -c 1 -W 1 $IP1
