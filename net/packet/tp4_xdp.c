@@ -120,14 +120,18 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 	struct tp4_frame *frame = tp4f_frame(p);
 	void *hard_start, *start = tp4f_start(a, frame);
 	struct xdp_buff *buff = xdp->buff;
+	int headroom;
 	u32 act;
 
+	/* A VLAN tag that was put back took some of it, and what is before that
+	 * is the program's, or metadata.
+	 */
+	headroom = XDP_PACKET_HEADROOM + min(frame->offset - a->offset, 0);
 	/* There is no skb_shared_info behind the data: all of it is room. */
-	hard_start = start + frame->offset - XDP_PACKET_HEADROOM;
-	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset +
-			    XDP_PACKET_HEADROOM + TP4_XDP_TAIL, xdp->rxq);
-	xdp_prepare_buff(buff, hard_start, XDP_PACKET_HEADROOM, frame->len,
-			 true);
+	hard_start = start + frame->offset - headroom;
+	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset + headroom +
+			    TP4_XDP_TAIL, xdp->rxq);
+	xdp_prepare_buff(buff, hard_start, headroom, frame->len, true);
 	act = __bpf_prog_run_xdp(xdp->prog, buff);
 	frame->offset = buff->data - start;
 	frame->len = buff->data_end - buff->data;

@@ -188,6 +188,8 @@ TEST_F(meta, fields)
 		memcpy(pkt, to[i].mac, 6);
 		if (to[i].type == PACKET_HOST)
 			ASSERT_EQ(0, get_mac(if_b, (void *)pkt));
+		/* here the same device */
+		ASSERT_EQ(0, pv4_setint(self->b.fd, PACKET_ORIGDEV, i % 2));
 		before = real_ns();
 		ASSERT_EQ(0, send_plain(&self->a, pkt, len));
 		ASSERT_EQ((int)len, recv_meta(&self->b));
@@ -554,6 +556,24 @@ TEST_F(meta, gso)
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 20000);
 	EXPECT_EQ(EMSGSIZE, send_meta(&self->a, &m, pkt, L4 + 20020, 1900,
 				      HEADROOM));
+}
+
+TEST_F(meta, gso_types)
+{
+	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
+					  VIRTIO_NET_HDR_GSO_TCPV6, 1000);
+	int len = L4_IP6 + header_len(IPPROTO_TCP) + 5000;
+	static char pkt[SIZE];
+
+	m.csum_start = L4_IP6;
+	fill_ip6(pkt, 5000, 1);
+	ASSERT_EQ(0, send_meta(&self->a, &m, pkt, len, 1900, HEADROOM));
+	ASSERT_EQ(len, recv_meta(&self->b));
+	EXPECT_EQ(0, memcmp(pkt, buf, len));
+	EXPECT_EQ(VIRTIO_NET_HDR_GSO_TCPV6, self->b.got.gso_type);
+	EXPECT_EQ(1000, self->b.got.gso_size);
+	EXPECT_EQ(L4_IP6, self->b.got.csum_start);
+	EXPECT_EQ(htons(ETH_P_IPV6), self->b.got.protocol);
 }
 
 /* What does not fit the packet comes back, and the next one is sent. */

@@ -12,6 +12,7 @@
 
 #define L3		ETH_HLEN
 #define L4		(L3 + 20)
+#define L4_IP6		(L3 + 40)
 #define SIZE		(2 * 65536)	/* of the longest packet, and more */
 
 static inline __u64 real_ns(void)
@@ -56,6 +57,21 @@ static inline unsigned int pseudo_sum(const char *ip, int proto, size_t len)
 	return sum_up(ip + 12, 8, proto + len);
 }
 
+/* The header of a packet of @len bytes behind IP, with @check for a checksum */
+static inline void fill_l4(char *l4, int proto, size_t len, unsigned int check)
+{
+	memset(l4, 0, header_len(proto));
+	put16(l4, 1000);
+	put16(l4 + 2, 2000);
+	if (proto == IPPROTO_TCP) {
+		l4[12] = 0x50;
+		l4[13] = 0x10;
+	} else {
+		put16(l4 + 4, len);
+	}
+	put16(l4 + check_at(proto), check);
+}
+
 /* An IPv4 packet of TCP or UDP, but for the checksum behind the IP header, of
  * which there is only what the one who computes it starts from.
  */
@@ -73,16 +89,26 @@ static inline void fill_ip4(char *p, int proto, size_t payload, uint32_t seq)
 	ip[9] = proto;
 	memcpy(ip + 12, "\12\0\0\1\12\0\0\2", 8);
 	put16(ip + 10, ~sum_up(ip, 20, 0));
-	memset(l4, 0, header_len(proto));
-	put16(l4, 1000);
-	put16(l4 + 2, 2000);
-	if (proto == IPPROTO_TCP) {
-		l4[12] = 0x50;
-		l4[13] = 0x10;
-	} else {
-		put16(l4 + 4, len);
-	}
-	put16(l4 + check_at(proto), pseudo_sum(ip, proto, len));
+	fill_l4(l4, proto, len, pseudo_sum(ip, proto, len));
+}
+
+/* The same of TCP behind IPv6 */
+static inline void fill_ip6(char *p, size_t payload, uint32_t seq)
+{
+	size_t len = header_len(IPPROTO_TCP) + payload;
+	char *ip = p + L3;
+
+	fill_packet(p, L4_IP6 + len, seq);
+	put16(p + 12, ETH_P_IPV6);
+	memset(ip, 0, 40);
+	ip[0] = 0x60;
+	put16(ip + 4, len);
+	ip[6] = IPPROTO_TCP;
+	ip[7] = 64;
+	memcpy(ip + 8, "\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+	memcpy(ip + 24, "\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2", 16);
+	fill_l4(p + L4_IP6, IPPROTO_TCP, len,
+		sum_up(ip + 8, 32, IPPROTO_TCP + len));
 }
 
 /* Are the checksums right, and is the rest as fill_ip4() has it? @from: where

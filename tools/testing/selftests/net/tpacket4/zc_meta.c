@@ -386,6 +386,17 @@ TEST_F(zc_meta, gso)
 		}
 		EXPECT_EQ(gso[i].payload, from);
 	}
+	/* behind a tag, for a start of IP that has to be looked for */
+	fill_ip4(pkt, IPPROTO_UDP, 20000, i);
+	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400);
+	m.csum_start += 4;
+	ASSERT_EQ(0, send_a(self, &m, add_tag(pkt, L4 + 20008, ETH_P_8021Q, 5)));
+	for (from = 0; from < 20000; from += len - L4 - 12) {
+		len = recv_b(self, WAIT_MS);
+		ASSERT_LT(L4 + 12, len);
+		EXPECT_EQ(0, memcmp(pkt, buf, L3 + 2));
+	}
+	EXPECT_EQ(20000U, from);
 	/* a segment is no longer than a packet may be; copy mode trusts the sender */
 	if (!variant->zc_a)
 		return;
@@ -489,6 +500,33 @@ TEST_F(zc_meta, not_asked_for)
 	self->b.s.fd = -1;
 	zc_close(&self->a);
 	self->a.s.fd = -1;
+}
+
+/* Without a frame for it, what has metadata is a drop as any other. */
+TEST_F(zc_meta, none_posted)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .headroom = HEADROOM, .meta = true,
+		.rx_empty = true,
+	};
+	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
+	struct tpacket_stats_v4 st;
+	unsigned int i;
+
+	if (!variant->zc_b)
+		SKIP(return, "no ring to receive by");
+	zc_close(&self->b);
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	fill_ip4(pkt, IPPROTO_UDP, 100, 1);
+	for (i = 0; i < 6; i++)
+		ASSERT_EQ(0, send_a(self, i % 2 ? &m : NULL, L4 + 108));
+	zc_rx_post(&self->b, 0);
+	ASSERT_EQ(0, send_a(self, &m, L4 + 108));
+	ASSERT_EQ(L4 + 108, recv_b(self, WAIT_MS));
+	EXPECT_TRUE(ip4_ok(buf, L4 + 108, IPPROTO_UDP, 100, 0, 1));
+	ASSERT_EQ(0, pv4_stats(self->b.s.fd, &st));
+	EXPECT_EQ(6U, st.tp_drops);
+	EXPECT_EQ(6U, st.rx_no_desc);
 }
 
 /* What was received goes on as it is: the same frame, its metadata too. */

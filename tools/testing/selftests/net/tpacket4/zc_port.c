@@ -930,12 +930,17 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	} kinds[] = {
 		{ IPPROTO_UDP }, { IPPROTO_TCP }, { IPPROTO_TCP, true },
 	};
+	struct pv4_cfg copy_cfg = {
+		.ifname = if_b, .rx_nr = pv4_min_descs(), .headroom = HEADROOM,
+		.meta = true,
+	};
 	struct zc_cfg cfg = {
 		.ifname = if_a, .n = 1, .headroom = HEADROOM, .meta = true,
 	};
 	struct tpacket4_meta m, *got;
 	static char pkt[BUF_SIZE], buf[BUF_SIZE];
 	unsigned int i, k, len, hash = 0;
+	struct pv4 copy;
 	struct zc a, b;
 	__u64 before;
 
@@ -973,6 +978,29 @@ TEST_F_TIMEOUT(port, metadata, 120)
 		EXPECT_GE(real_ns(), got->tstamp);
 	}
 
+	/* headers that are elsewhere, and what a sum is right for */
+	m = csum_meta(IPPROTO_TCP);
+	m.csum_start = L4_IP6;
+	fill_ip6(pkt, 700, 1);
+	len = L4_IP6 + header_len(IPPROTO_TCP) + 700;
+	ASSERT_EQ(0, send_meta(&a, &m, pkt, len));
+	ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+	EXPECT_EQ(0xffffU, sum_up(buf + L4_IP6, len - L4_IP6,
+				  sum_up(buf + L3 + 8, 32,
+					 IPPROTO_TCP + len - L4_IP6)));
+	EXPECT_EQ(TP4_META_RX_CSUM_VALID, got->flags & TP4_META_RX_CSUM_VALID);
+	m = csum_meta(IPPROTO_UDP);
+	m.csum_start += 4;
+	fill_ip4(pkt, IPPROTO_UDP, 500, 2);
+	len = add_tag(pkt, L4 + 508, ETH_P_8021Q, 9);
+	/* the tag is put back in front of where data is */
+	b.min_offset -= 4;
+	ASSERT_EQ(0, send_meta(&a, &m, pkt, len));
+	ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+	EXPECT_EQ(0, memcmp(pkt, buf, L3 + 4));
+	memmove(buf + 12, buf + 16, len - 16);
+	EXPECT_TRUE(ip4_ok(buf, len - 4, IPPROTO_UDP, 500, 0, 2));
+
 	/* what the hardware does not do */
 	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
@@ -992,8 +1020,18 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	EXPECT_EQ(-EAGAIN, zc_recv(&b, buf, sizeof(buf), QUIET_MS));
 	EXPECT_TRUE(zc_books_balance(&a, NULL));
 	EXPECT_TRUE(zc_books_balance(&b, NULL));
-	zc_close(&a);
 	zc_close(&b);
+
+	/* the same of what the hardware says, by an skb */
+	ASSERT_EQ(0, pv4_open(&copy, &copy_cfg));
+	m = csum_meta(IPPROTO_TCP);
+	fill_ip4(pkt, IPPROTO_TCP, 1000, 3);
+	ASSERT_EQ(0, send_meta(&a, &m, pkt, TX_LEN));
+	ASSERT_EQ(TX_LEN, pv4_recv(&copy, buf, sizeof(buf), WAIT_MS));
+	EXPECT_EQ(TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH, copy.got.flags &
+		  (TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH));
+	pv4_close(&copy);
+	zc_close(&a);
 }
 
 TEST_HARNESS_MAIN
