@@ -34,8 +34,8 @@ check:
 	$(call deps,check)
 	$(alone) scripts/check
 
-shell: kernel $(if $(NIC),qemu)
-	@scripts/vm $(if $(NIC),--nic '$(NIC)' --qemu "$$(scripts/qemu.sh --print)") --shell
+shell: kernel $(if $(filter xl710%,$(NIC)),qemu)
+	@scripts/vm $(if $(NIC),--nic '$(NIC)') $(if $(filter xl710%,$(NIC)),--qemu "$$(scripts/qemu.sh --print)") --shell
 
 pcap: worktree
 	$(call deps,pcap)
@@ -52,10 +52,11 @@ bench bench-icount:
 
 ##
 ## What takes longer than make test:
-##   long          the tests of i40e and of the XL710 model, none in a short form
+##   long          the tests of i40e, of virtio_net and of the XL710 model, none in
+##                 a short form
 ##   kcsan         the tests on a kernel that looks for data races
 ##   coverage      which lines of V4 the tests reach, and which not
-long: private export TESTS := $(or $(TESTS),xl710-*)
+long: private export TESTS := $(or $(TESTS),xl710-* virtio-*)
 long:
 	$(call deps,test)
 	$(alone) scripts/test.py --long
@@ -118,7 +119,8 @@ clean:
 ##                       i386 or arm (the last: KUnit only)
 ##   MINUTES=n SEED=s    fuzz, soak; scripts/fuzz --help and scripts/soak --help
 ##                       tell of more, and of PARTS=
-##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator
+##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator,
+##                       or virtio: two virtio_net devices
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: drop what the other side has changed
 .PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree

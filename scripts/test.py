@@ -66,6 +66,10 @@ ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-exa
 ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs")
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
+# What of zc_port is soon over. The rest differs little between the kinds of rings.
+VIRTIO_SHORT = "-v both -t xdp -t kill_under_load -t unplug_under_load"
+# A device without mergeable buffers has packets of one frame.
+VIRTIO_SMALL = "-f contents -t one_frame_a_packet"
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.
@@ -371,6 +375,31 @@ def find_pcap_tests(on_veth: Path) -> list[Test]:
     return tests
 
 
+def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
+    """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
+    if ARCH or not (TPACKET4 / "zc_virtio.sh").exists():
+        return []
+    kinds = {
+        "split": "virtio",
+        "packed": "virtio,packed=on",
+        "dma": "virtio,iommu_platform=on,disable-legacy=on",
+        "small": "virtio,mrg_rxbuf=off",
+    }
+    tests = []
+    for kind, nic in kinds.items():
+        env = ["env", *([] if long else ["TPACKET4_FAST=1"])]
+        some = [] if long else VIRTIO_SHORT.split()
+        if kind == "small":
+            env.append("TPACKET4_PORT_MTU=1500")
+            some = VIRTIO_SMALL.split()
+        command = [*env, "bash", "zc_virtio.sh", *some]
+        test = Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
+        if not (kernel == "plain" or (kernel == "debug" and (long or kind == "split"))):
+            test.only_named = "make long has it"
+        tests.append(test)
+    return tests
+
+
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     """The tests of the XL710 model and of zero-copy mode on it."""
     short = [] if long else ["XL710_SHORT=1"]
@@ -546,6 +575,9 @@ def main() -> int:
         else:
             kernels = []
     plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
+    plan += [
+        (k, test) for k in kernels for test in chosen(find_virtio_tests(k, args.long))
+    ]
     for_xl710 = [] if ARCH else kernels
     xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, args.long))]
     if xl710 and not args.list:

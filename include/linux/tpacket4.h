@@ -132,6 +132,7 @@ struct tp4_packet_array {
 	void			*queue_opaque; /* of source and sink */
 	const void		*area;	/* where the frames come from, or NULL */
 	struct device		*dev;	/* that DMA addresses are for, or NULL */
+	struct page		**pages; /* of @area, or NULL */
 	bool			meta;	/* packets have metadata */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
@@ -297,6 +298,22 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 	const struct tp4_frame *frame = tp4f_frame(p);
 
 	return tp4f_start(p->pkt_arr, frame) + frame->offset;
+}
+
+/**
+ * tp4f_get_page() - the page that a frame lies in
+ * @p:	the frame set, of an array of a V4 ring
+ *
+ * For a scatterlist. The data begins offset_in_page(tp4f_get_data()) bytes from
+ * the page's start; no frame crosses a page.
+ *
+ * Return: the page.
+ */
+static inline struct page *tp4f_get_page(const struct tp4_frame_set *p)
+{
+	const struct tp4_packet_array *a = p->pkt_arr;
+
+	return a->pages[tp4f_frame(p)->idx >> (PAGE_SHIFT - a->frame_shift)];
 }
 
 /**

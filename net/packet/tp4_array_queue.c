@@ -492,6 +492,7 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	a->queue_opaque = end;
 	a->area = q->area;
 	a->addr = q->area->addr;
+	a->pages = q->area->pages;
 	a->frame_shift = q->area->frame_shift;
 	a->validation = validation;
 	a->dev = dev;

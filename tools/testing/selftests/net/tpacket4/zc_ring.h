@@ -283,7 +283,9 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 			zc_rx_post(z, d.idx);
 			continue;
 		}
-		if (d.offset < z->min_offset || d.offset > s->frame_size ||
+		/* before the rest of a packet there need not be room for XDP */
+		if (d.offset < (len ? s->offset : z->min_offset) ||
+		    d.offset > s->frame_size ||
 		    !d.len || d.len > s->frame_size - d.offset ||
 		    (d.flags & ~TP4_PKT_CONT) != (s->meta && !len ?
 						  TP4_META : 0) ||

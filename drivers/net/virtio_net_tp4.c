@@ -1,0 +1,774 @@
+// SPDX-License-Identifier: GPL-2.0
+/* virtio_net: TPACKET_V4 in zero-copy mode. A part of virtio_net.c, which
+ * includes it.
+ *
+ * The device may be done with buffers in any order. So what it gives back is
+ * known by name: a frame to receive into by its number, a packet to be sent by
+ * its handle.
+ *
+ * A buffer to receive into begins with the virtio header, which goes to the end
+ * of XDP's headroom, so that the data is where it is without one. What is sent
+ * has a header of the kernel's before it, for a program could change one in its
+ * own memory.
+ *
+ * The rings map buffers as they map those of skbs: where the device goes round
+ * the DMA API, as most do, that costs nothing.
+ */
+
+static int virtnet_xdp_xmit(struct net_device *dev, int n,
+			    struct xdp_frame **frames, u32 flags);
+static void virtnet_rx_pause(struct virtnet_info *vi, struct receive_queue *rq);
+static void virtnet_rx_resume(struct virtnet_info *vi,
+			      struct receive_queue *rq);
+static void virtnet_tx_pause(struct virtnet_info *vi, struct send_queue *sq);
+static void virtnet_tx_resume(struct virtnet_info *vi, struct send_queue *sq);
+static void virtnet_rq_unmap_free_buf(struct virtqueue *vq, void *buf);
+static int virtnet_clear_guest_offloads(struct virtnet_info *vi);
+static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
+
+#ifdef CONFIG_PACKET_V4
+#include <linux/hrtimer.h>
+#include <linux/tpacket4.h>
+
+MODULE_IMPORT_NS(TPACKET4);
+
+/* Both flags of a pointer in the send queue; what has them is none */
+#define VIRTNET_TP4_FLAGS	(VIRTIO_XDP_FLAG | VIRTIO_ORPHAN_FLAG)
+#define VIRTNET_TP4_SHIFT	2
+
+/* Descriptors of a send queue that zero-copy packets leave free: so the stack's
+ * packets always find room, and never stop the queue.
+ */
+#define VIRTNET_TP4_TX_ROOM	(2 * (2 + MAX_SKB_FRAGS))
+
+/* With fewer frames to receive into, the program is asked for more, or, if it
+ * does not hear that, a timer looks for them.
+ */
+#define VIRTNET_TP4_RX_LOW	32
+#define VIRTNET_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
+#define VIRTNET_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
+
+/* Frames of packets on their way to the stack */
+#define VIRTNET_TP4_TO_KERNEL	128
+
+/**
+ * struct virtnet_tp4 - a zero-copy queue pair
+ * @next:	of the same device, under RTNL
+ * @queue_pair:	its number
+ * @rq:		its receive queue
+ * @rx:		what it receives: the receive queue's NAPI's; NULL where the
+ *		socket only sends
+ * @posted:	how many frames of it the device has
+ * @buf_len:	bytes that the device may write to a frame, with the header
+ * @xdp:	the XDP program that @rx meets; the same NAPI's
+ * @xdp_buff:	what that program gets to see
+ * @to_kernel:	packets that XDP passes to the stack; the same NAPI's
+ * @refill:	looks for frames to receive into
+ * @refill_ns:	when
+ * @tx:		what it sends: under the lock of the netdev's Tx queue; NULL
+ *		where the socket only receives
+ * @hdr:	of all packets that are sent: it asks for nothing
+ */
+struct virtnet_tp4 {
+	struct virtnet_tp4	*next;
+	int			queue_pair;
+	struct receive_queue	*rq;
+	struct tp4_packet_array	*rx;
+	u32			posted;
+	u32			buf_len;
+	struct tp4_xdp		xdp;
+	struct xdp_buff		xdp_buff;
+	struct tp4_packet_array	*to_kernel;
+	struct hrtimer		refill;
+	u32			refill_ns;
+
+	struct tp4_packet_array	*tx;
+	struct virtio_net_common_hdr hdr;
+};
+
+/* ---- receiving ---- */
+
+static bool virtnet_tp4_has_rx(const struct receive_queue *rq)
+{
+	return rq->tp4;
+}
+
+/* A frame's number, as a pointer that is not NULL */
+static void *virtnet_tp4_id_to_ptr(u64 id)
+{
+	return (void *)(unsigned long)(id + 1);
+}
+
+/* The device has given back a frame. */
+static void virtnet_tp4_rx_next(struct virtnet_tp4 *tp4, void *ptr,
+				struct tp4_frame_set *p)
+{
+	tp4a_next_by_id(tp4->rx, (unsigned long)ptr - 1, p);
+	tp4->posted--;
+}
+
+/* The same of one that it has not used: it can be filled again.
+ * Return: whether it is one.
+ */
+static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
+{
+	struct tp4_frame_set p;
+
+	if (!virtnet_tp4_has_rx(rq))
+		return false;
+	virtnet_tp4_rx_next(rq->tp4, ptr, &p);
+	tp4a_recycle(rq->tp4->rx);
+	return true;
+}
+
+static void virtnet_tp4_refill_later(struct virtnet_tp4 *tp4, bool some)
+{
+	tp4->refill_ns = some ? VIRTNET_TP4_REFILL_MIN :
+			 min_t(u32, 2 * tp4->refill_ns, VIRTNET_TP4_REFILL_MAX);
+	hrtimer_start(&tp4->refill, ns_to_ktime(tp4->refill_ns),
+		      HRTIMER_MODE_REL_SOFT);
+}
+
+static enum hrtimer_restart virtnet_tp4_refill(struct hrtimer *timer)
+{
+	struct virtnet_tp4 *tp4 = container_of(timer, struct virtnet_tp4,
+					       refill);
+
+	napi_schedule(&tp4->rq->napi);
+	return HRTIMER_NORESTART;
+}
+
+/* Hand empty frames to the device. */
+static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
+{
+	struct virtnet_tp4 *tp4 = rq->tp4;
+	struct tp4_frame_set p;
+	u32 nr, left;
+
+	tp4a_populate(tp4->rx);
+	nr = min(tp4a_to_do(tp4->rx, tp4->posted, &p), rq->vq->num_free);
+	if (unlikely(tp4->posted + nr < VIRTNET_TP4_RX_LOW)) {
+		if (tp4a_need_wakeup(tp4->rx, true)) {
+			tp4a_populate(tp4->rx);
+			nr = min(tp4a_to_do(tp4->rx, tp4->posted, &p),
+				 rq->vq->num_free);
+		} else {
+			virtnet_tp4_refill_later(tp4, nr);
+		}
+	} else {
+		tp4a_need_wakeup(tp4->rx, false);
+	}
+
+	sg_init_table(rq->sg, 1);
+	for (left = nr; left; left--, p.curr++) {
+		u32 start = offset_in_page(tp4f_get_data(&p)) - vi->hdr_len;
+
+		sg_set_page(rq->sg, tp4f_get_page(&p), tp4->buf_len, start);
+		if (unlikely(virtqueue_add_inbuf(rq->vq, rq->sg, 1,
+						 virtnet_tp4_id_to_ptr(tp4f_get_frame_id(&p)),
+						 GFP_ATOMIC))) {
+			virtnet_tp4_refill_later(tp4, false);
+			break;
+		}
+		tp4->posted++;
+	}
+
+	if (left != nr && virtqueue_kick_prepare(rq->vq) &&
+	    virtqueue_notify(rq->vq)) {
+		u64_stats_update_begin(&rq->stats.syncp);
+		u64_stats_inc(&rq->stats.kicks);
+		u64_stats_update_end(&rq->stats.syncp);
+	}
+}
+
+/* Look at the header in a packet's first buffer, once: the program can write
+ * there. @nr is set to the number of the packet's buffers.
+ * Return: whether a descriptor can tell of it. What it cannot the device was
+ * told not to send.
+ */
+static bool virtnet_tp4_rx_header(const struct virtnet_info *vi,
+				  const struct tp4_frame_set *p, u32 len,
+				  u32 *nr)
+{
+	const struct virtio_net_common_hdr *hdr;
+
+	*nr = 1;
+	if (unlikely(len < vi->hdr_len + ETH_HLEN))
+		return false;
+	hdr = tp4f_get_data(p) - vi->hdr_len;
+	if (vi->mergeable_rx_bufs)
+		*nr = virtio16_to_cpu(vi->vdev,
+				      READ_ONCE(hdr->mrg_hdr.num_buffers));
+	return !(READ_ONCE(hdr->hdr.flags) & VIRTIO_NET_HDR_F_NEEDS_CSUM) &&
+	       !READ_ONCE(hdr->hdr.gso_type);
+}
+
+/* Receive a packet whose first buffer is @ptr.
+ * Return: its length, or 0 if it was dropped.
+ */
+static u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
+				 struct receive_queue *rq, void *ptr, u32 len)
+{
+	u32 i, nr, bytes = 0, hdr_len = vi->hdr_len;
+	struct virtnet_tp4 *tp4 = rq->tp4;
+	struct tp4_frame_set p;
+	bool good;
+
+	virtnet_tp4_rx_next(tp4, ptr, &p);
+	good = virtnet_tp4_rx_header(vi, &p, len, &nr);
+	for (i = 1;; i++) {
+		good = good && len <= tp4->buf_len;
+		tp4f_set_frame(&p, len - hdr_len,
+			       tp4f_get_data_offset(&p) - vi->hdr_len + hdr_len,
+			       i >= nr);
+		bytes += len - hdr_len;
+		if (i >= nr)
+			break;
+
+		ptr = virtqueue_get_buf(rq->vq, &len);
+		if (unlikely(!ptr)) {
+			good = false;
+			break;
+		}
+		/* Only the first one has a header. */
+		virtnet_tp4_rx_next(tp4, ptr, &p);
+		hdr_len = 0;
+		good = good && len;
+	}
+	if (likely(good))
+		return bytes;
+	DEV_STATS_INC(vi->dev, rx_frame_errors);
+	tp4a_reuse(tp4->rx, i);
+	return 0;
+}
+
+/* Give the ring what has been received. */
+static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit,
+				 struct virtnet_rq_stats *stats)
+{
+	struct tp4_xdp *xdp = &tp4->xdp;
+
+	tp4a_flush(tp4->rx);
+	if (!xdp->prog)
+		return;
+	if (xdp->tx)
+		*xdp_xmit |= VIRTIO_XDP_TX;
+	if (xdp->redirect)
+		*xdp_xmit |= VIRTIO_XDP_REDIR;
+	u64_stats_add(&stats->drops, xdp->drops + xdp->errors);
+	u64_stats_add(&stats->xdp_drops, xdp->drops + xdp->errors);
+	u64_stats_add(&stats->xdp_tx, xdp->tx);
+	u64_stats_add(&stats->xdp_redirects, xdp->redirect);
+	xdp->drops = 0;
+	xdp->errors = 0;
+	xdp->tx = 0;
+	xdp->redirect = 0;
+}
+
+static int virtnet_tp4_receive(struct virtnet_info *vi,
+			       struct receive_queue *rq, int budget,
+			       unsigned int *xdp_xmit,
+			       struct virtnet_rq_stats *stats)
+{
+	struct virtnet_tp4 *tp4 = rq->tp4;
+	int packets = 0;
+	u32 bytes, len;
+	void *ptr;
+
+	if (unlikely(!budget))
+		return 0;
+	tp4a_set_napi(tp4->rx, &rq->napi);
+	tp4->xdp.prog = rcu_dereference_bh(rq->xdp_prog);
+	while (packets < budget && (ptr = virtqueue_get_buf(rq->vq, &len))) {
+		bytes = virtnet_tp4_rx_packet(vi, rq, ptr, len);
+		u64_stats_add(&stats->bytes, bytes);
+		if (unlikely(!bytes))
+			u64_stats_inc(&stats->drops);
+		packets++;
+	}
+	if (tp4->xdp.prog)
+		u64_stats_add(&stats->xdp_packets, packets);
+	virtnet_tp4_rx_flush(tp4, xdp_xmit, stats);
+	virtnet_tp4_fill(vi, rq);
+	return packets;
+}
+
+static int virtnet_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
+{
+	const struct virtnet_tp4 *tp4 = arg;
+	int ret;
+
+	ret = virtnet_xdp_xmit(tp4->xdp.rxq->dev, 1, &frame, 0);
+	if (ret < 0)
+		return ret;
+	return ret ? 0 : -ENOSPC;
+}
+
+static void virtnet_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
+{
+	struct virtnet_tp4 *tp4 = opaque;
+
+	skb_record_rx_queue(skb, tp4->queue_pair);
+	skb->protocol = eth_type_trans(skb, tp4->xdp.rxq->dev);
+	napi_gro_receive(&tp4->rq->napi, skb);
+}
+
+/* ---- sending, under the lock of the netdev's Tx queue ---- */
+
+static bool virtnet_tp4_is_packet(const void *ptr)
+{
+	return ((unsigned long)ptr & VIRTNET_TP4_FLAGS) == VIRTNET_TP4_FLAGS;
+}
+
+static void *virtnet_tp4_handle_to_ptr(unsigned long handle)
+{
+	return (void *)(handle << VIRTNET_TP4_SHIFT | VIRTNET_TP4_FLAGS);
+}
+
+/* The device is done with something. Return: whether it was a packet of ours. */
+static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
+{
+	if (!virtnet_tp4_is_packet(ptr))
+		return false;
+	tp4a_packet_completed(sq->tp4->tx,
+			      (unsigned long)ptr >> VIRTNET_TP4_SHIFT);
+	return true;
+}
+
+/* Give back what the device is done with. NAPI may have stopped for want of
+ * room, and somebody else have found what it waits to be told of: @others, of
+ * the stack and of XDP, make room, too.
+ */
+static void virtnet_tp4_flush_sent(struct send_queue *sq, bool others)
+{
+	struct virtnet_tp4 *tp4 = sq->tp4;
+
+	if (!tp4 || (!tp4a_flush_completed(tp4->tx) && !others))
+		return;
+	if (!napi_is_scheduled(&sq->napi) && tp4a_has_work(tp4->tx))
+		napi_schedule(&sq->napi);
+}
+
+/* Return: 0, or an errno that the packet has to come back with. */
+static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
+				   struct send_queue *sq,
+				   struct tp4_frame_set *p, u32 len)
+{
+	int err = 0, nr = 1 + tp4f_num_frames(p);
+	struct scatterlist *sg = sq->sg;
+	struct virtio_net_hdr hdr = {};
+
+	if (unlikely(tp4f_has_meta(p)))
+		err = tp4f_get_vnet_hdr(p, &hdr);
+	if (!err)
+		err = tp4f_check_len(p, vi->dev, len);
+	if (unlikely(err))
+		return err;
+	/* The one header there is asks for nothing. */
+	if (unlikely(hdr.flags || hdr.gso_type))
+		return -EOPNOTSUPP;
+
+	sg_init_table(sg, nr);
+	sg_set_buf(sg, &sq->tp4->hdr, vi->hdr_len);
+	do {
+		sg_set_page(++sg, tp4f_get_page(p), tp4f_get_frame_len(p),
+			    offset_in_page(tp4f_get_data(p)));
+	} while (tp4f_next_frame(p));
+	return virtqueue_add_outbuf(sq->vq, sq->sg, nr,
+				    virtnet_tp4_handle_to_ptr(tp4f_get_handle(p)),
+				    GFP_ATOMIC);
+}
+
+/* Send what is posted.
+ * Return: false if there is more, and nothing else will make NAPI run.
+ */
+static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
+			     int budget)
+{
+	u32 packets = 0, bytes = 0, kicks = 0;
+	struct virtnet_tp4 *tp4 = sq->tp4;
+	bool room = true, refused = false;
+	struct tp4_frame_set p;
+
+	if (!tp4 || !budget)
+		return true;
+
+	tp4a_need_wakeup(tp4->tx, false);
+	tp4a_populate(tp4->tx);
+	while (budget-- && tp4a_nr_to_do(tp4->tx)) {
+		int err;
+		u32 len;
+
+		room = sq->vq->num_free >= VIRTNET_TP4_TX_ROOM;
+		if (!room)
+			break;
+		tp4a_next_packet(tp4->tx, &p);
+		len = tp4f_packet_len(&p);
+		err = virtnet_tp4_xmit_packet(vi, sq, &p, len);
+		if (unlikely(err)) {
+			tp4f_set_error(&p, -err);
+			tp4f_packet_completed(&p);
+			refused = true;
+			continue;
+		}
+		packets++;
+		bytes += len;
+	}
+	if (unlikely(refused))
+		tp4a_flush_completed(tp4->tx);
+	if (packets && virtqueue_kick_prepare(sq->vq) &&
+	    virtqueue_notify(sq->vq))
+		kicks = 1;
+
+	u64_stats_update_begin(&sq->stats.syncp);
+	u64_stats_add(&sq->stats.packets, packets);
+	u64_stats_add(&sq->stats.bytes, bytes);
+	u64_stats_add(&sq->stats.kicks, kicks);
+	u64_stats_update_end(&sq->stats.syncp);
+
+	/* What fills the queue brings an interrupt when it is sent. */
+	if (!room)
+		return true;
+	if (tp4a_nr_to_do(tp4->tx))
+		return false;
+	tp4a_need_wakeup(tp4->tx, true);
+	return !tp4a_has_work(tp4->tx);
+}
+
+/* Does the queue need NAPI? */
+static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
+{
+	return vi->sq[queue].tp4;
+}
+
+/* ---- from the beginning to the end ---- */
+
+/* Does a program receive? Then it gets packets as they were on the wire, and no
+ * queue of the device those that the device has put together.
+ */
+static bool virtnet_tp4_receives(const struct virtnet_info *vi)
+{
+	const struct virtnet_tp4 *tp4;
+
+	for (tp4 = vi->tp4; tp4; tp4 = tp4->next) {
+		if (tp4->rx)
+			return true;
+	}
+	return false;
+}
+
+static void virtnet_tp4_free(struct virtnet_tp4 *tp4)
+{
+	hrtimer_cancel(&tp4->refill);
+	tp4a_free(tp4->rx);
+	tp4a_free(tp4->tx);
+	tp4a_free(tp4->to_kernel);
+	kfree(tp4);
+}
+
+static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
+					     const struct tp4_netdev_parms *parms)
+{
+	int queue = parms->queue_pair;
+	struct virtnet_tp4 *tp4;
+
+	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL_ACCOUNT);
+	if (!tp4)
+		return NULL;
+
+	tp4->queue_pair = queue;
+	tp4->refill_ns = VIRTNET_TP4_REFILL_MIN;
+	hrtimer_init(&tp4->refill, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	tp4->refill.function = virtnet_tp4_refill;
+	tp4->to_kernel = tp4a_skb_sink_new(VIRTNET_TP4_TO_KERNEL, tp4,
+					   virtnet_tp4_deliver_kernel);
+	if (!tp4->to_kernel)
+		goto free;
+	/* The rings may grow up to that. */
+	if (parms->tx_opaque) {
+		tp4->tx = tp4a_tx_new(parms->tx_opaque,
+				      vi->sq[queue].vq->num_max, NULL);
+		if (!tp4->tx)
+			goto free;
+	}
+	if (parms->rx_opaque) {
+		tp4->rx = tp4a_rx_new(parms->rx_opaque,
+				      vi->rq[queue].vq->num_max, NULL);
+		if (!tp4->rx)
+			goto free;
+		tp4->buf_len = tp4_frame_room(parms->rx_opaque) + vi->hdr_len;
+		tp4->xdp.buff = &tp4->xdp_buff;
+		tp4->xdp.to_kernel = tp4->to_kernel;
+		tp4->xdp.xmit = virtnet_tp4_xdp_tx;
+		tp4->xdp.arg = tp4;
+		tp4a_set_xdp(tp4->rx, &tp4->xdp);
+	}
+	return tp4;
+
+free:
+	virtnet_tp4_free(tp4);
+	return NULL;
+}
+
+/* The queues are the pair's from now on; they are not in use. */
+static void virtnet_tp4_attach_rx(struct virtnet_info *vi,
+				  struct virtnet_tp4 *tp4)
+{
+	struct receive_queue *rq = &vi->rq[tp4->queue_pair];
+
+	tp4->rq = rq;
+	tp4->xdp.rxq = &rq->xdp_rxq;
+	if (tp4->rx)
+		rq->tp4 = tp4;
+}
+
+static void virtnet_tp4_attach_tx(struct virtnet_info *vi,
+				  struct virtnet_tp4 *tp4)
+{
+	if (tp4->tx)
+		vi->sq[tp4->queue_pair].tp4 = tp4;
+}
+
+/* Take a queue away from who has it, and let it go on with @tp4, or the stack. */
+static int virtnet_tp4_change_rx(struct virtnet_info *vi, int queue,
+				 struct virtnet_tp4 *tp4)
+{
+	struct receive_queue *rq = &vi->rq[queue];
+	int err;
+
+	virtnet_rx_pause(vi, rq);
+	err = virtqueue_reset(rq->vq, virtnet_rq_unmap_free_buf, NULL);
+	if (err)
+		netdev_err(vi->dev, "reset of rx queue %d failed: %d\n", queue,
+			   err);
+	else if (tp4)
+		virtnet_tp4_attach_rx(vi, tp4);
+	if (!tp4)
+		rq->tp4 = NULL;
+	virtnet_rx_resume(vi, rq);
+	return err;
+}
+
+static void virtnet_tp4_enable_tx(struct virtnet_info *vi,
+				  struct virtnet_tp4 *tp4)
+{
+	struct send_queue *sq = &vi->sq[tp4->queue_pair];
+
+	virtnet_tx_pause(vi, sq);
+	virtnet_tp4_attach_tx(vi, tp4);
+	virtnet_tx_resume(vi, sq);
+}
+
+static void virtnet_tp4_disable_tx(struct virtnet_info *vi, int queue)
+{
+	struct send_queue *sq = &vi->sq[queue];
+	int err;
+
+	virtnet_tx_pause(vi, sq);
+	err = virtqueue_reset(sq->vq, virtnet_sq_free_unused_buf,
+			      virtnet_sq_free_unused_buf_done);
+	if (err)
+		netdev_err(vi->dev, "reset of tx queue %d failed: %d\n", queue,
+			   err);
+	sq->tp4 = NULL;
+	virtnet_tx_resume(vi, sq);
+}
+
+/* What can the device do?
+ * Return: 0, or the errno that the socket is refused with.
+ */
+static int virtnet_tp4_check(const struct virtnet_info *vi,
+			     const struct tp4_netdev_parms *parms)
+{
+	const struct virtqueue *sq = vi->sq[parms->queue_pair].vq;
+	u32 max = vi->dev->mtu + ETH_HLEN + VLAN_HLEN;
+
+	/* Without the first, frames do not come back when they are wanted. */
+	if (!virtio_has_feature(vi->vdev, VIRTIO_F_RING_RESET) ||
+	    !vi->any_header_sg)
+		return -EOPNOTSUPP;
+	if (parms->tx_opaque &&
+	    virtqueue_get_vring_size(sq) <= VIRTNET_TP4_TX_ROOM)
+		return -EOPNOTSUPP;
+	if (!parms->rx_opaque)
+		return 0;
+	if (vi->guest_offloads_capable &&
+	    !virtio_has_feature(vi->vdev, VIRTIO_NET_F_CTRL_GUEST_OFFLOADS))
+		return -EOPNOTSUPP;
+	if (!vi->mergeable_rx_bufs && tp4_frame_room(parms->rx_opaque) < max)
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int virtnet_tp4_enable(struct virtnet_info *vi,
+			      const struct tp4_netdev_parms *parms)
+{
+	struct virtnet_tp4 *tp4;
+	int err;
+
+	err = virtnet_tp4_check(vi, parms);
+	if (err)
+		return err;
+	tp4 = virtnet_tp4_alloc(vi, parms);
+	if (!tp4)
+		return -ENOMEM;
+
+	if (tp4->rx) {
+		if (!virtnet_tp4_receives(vi) && !vi->xdp_enabled) {
+			err = virtnet_clear_guest_offloads(vi);
+			if (err)
+				goto free;
+		}
+		err = virtnet_tp4_change_rx(vi, tp4->queue_pair, tp4);
+		if (err)
+			goto restore;
+	}
+	if (tp4->tx)
+		virtnet_tp4_enable_tx(vi, tp4);
+	tp4->next = vi->tp4;
+	vi->tp4 = tp4;
+	return 0;
+
+restore:
+	if (!vi->xdp_enabled)
+		virtnet_restore_guest_offloads(vi);
+free:
+	virtnet_tp4_free(tp4);
+	return err;
+}
+
+static int virtnet_tp4_disable(struct virtnet_info *vi, int queue)
+{
+	struct virtnet_tp4 *tp4, **link = &vi->tp4;
+
+	while ((*link)->queue_pair != queue)
+		link = &(*link)->next;
+	tp4 = *link;
+	*link = tp4->next;
+
+	if (tp4->rx) {
+		virtnet_tp4_change_rx(vi, queue, NULL);
+		if (!vi->xdp_enabled)
+			virtnet_restore_guest_offloads(vi);
+	}
+	if (tp4->tx)
+		virtnet_tp4_disable_tx(vi, queue);
+	virtnet_tp4_free(tp4);
+	return 0;
+}
+
+static int virtnet_tp4_zerocopy(struct net_device *dev,
+				struct tp4_netdev_parms *parms)
+{
+	struct virtnet_info *vi = netdev_priv(dev);
+
+	switch (parms->command) {
+	case TP4_ENABLE:
+		return virtnet_tp4_enable(vi, parms);
+	case TP4_DISABLE:
+		return virtnet_tp4_disable(vi, parms->queue_pair);
+	}
+	return -EINVAL;
+}
+
+static int virtnet_tp4_wakeup(struct net_device *dev, int queue_pair, u32 flags)
+{
+	struct virtnet_info *vi = netdev_priv(dev);
+
+	/* Suspended, it has no queues: they go after a grace period. */
+	if (!netif_running(dev) || !netif_device_present(dev))
+		return -ENETDOWN;
+
+	/* What is scheduled runs here and now. */
+	local_bh_disable();
+	if (flags & TP4_WAKEUP_RX)
+		napi_schedule(&vi->rq[queue_pair].napi);
+	if (flags & TP4_WAKEUP_TX)
+		napi_schedule(&vi->sq[queue_pair].napi);
+	local_bh_enable();
+	return 0;
+}
+
+/* The queues are about to go; no NAPI runs. */
+static void virtnet_tp4_freeze(struct virtnet_info *vi)
+{
+	struct virtnet_tp4 *tp4;
+
+	for (tp4 = vi->tp4; tp4; tp4 = tp4->next)
+		hrtimer_cancel(&tp4->refill);
+}
+
+/* There are new queues, and the device does what it did at first. */
+static void virtnet_tp4_restore(struct virtnet_info *vi)
+{
+	struct virtnet_tp4 *tp4;
+
+	for (tp4 = vi->tp4; tp4; tp4 = tp4->next) {
+		virtnet_tp4_attach_rx(vi, tp4);
+		virtnet_tp4_attach_tx(vi, tp4);
+	}
+	if (virtnet_tp4_receives(vi))
+		virtnet_clear_guest_offloads(vi);
+}
+
+static bool virtnet_tp4_can_resize_tx(const struct send_queue *sq, u32 ring_num)
+{
+	return !sq->tp4 || ring_num > VIRTNET_TP4_TX_ROOM;
+}
+#else
+static bool virtnet_tp4_has_rx(const struct receive_queue *rq)
+{
+	return false;
+}
+
+static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
+{
+	return false;
+}
+
+static int virtnet_tp4_receive(struct virtnet_info *vi,
+			       struct receive_queue *rq, int budget,
+			       unsigned int *xdp_xmit,
+			       struct virtnet_rq_stats *stats)
+{
+	return 0;
+}
+
+static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
+{
+	return false;
+}
+
+static void virtnet_tp4_flush_sent(struct send_queue *sq, bool others)
+{
+}
+
+static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
+			     int budget)
+{
+	return true;
+}
+
+static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
+{
+	return false;
+}
+
+static bool virtnet_tp4_receives(const struct virtnet_info *vi)
+{
+	return false;
+}
+
+static void virtnet_tp4_freeze(struct virtnet_info *vi)
+{
+}
+
+static void virtnet_tp4_restore(struct virtnet_info *vi)
+{
+}
+
+static bool virtnet_tp4_can_resize_tx(const struct send_queue *sq, u32 ring_num)
+{
+	return true;
+}
+#endif

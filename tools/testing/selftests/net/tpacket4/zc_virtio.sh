@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Zero-copy mode on two virtio_net devices that are wired to each other: zc_port,
+# with the options given here.
+
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+ns=v4virtio
+names=(v4a v4b)
+devices=()
+for path in /sys/class/net/*; do
+	driver=$(readlink "$path/device/driver") || continue
+	[ "${driver##*/}" != virtio_net ] || devices+=("${path##*/}")
+done
+if [ ${#devices[@]} -lt 2 ]; then
+	echo "SKIP: needs two virtio_net devices"
+	exit 4
+fi
+
+# not ip netns exec, which hides debugfs behind a new /sys
+nsx() { nsenter --net=/run/netns/$ns "$@"; }
+
+# what removes a device, finds it again and makes it port $2 once more
+replug() {
+	local pci
+	local back="nsenter --net=/proc/1/ns/net ip link set"
+
+	pci=$(dirname "$(realpath "/sys/class/net/$1/device")")
+	echo "echo 1 >$pci/remove; echo 1 >/sys/bus/pci/rescan; until n=\$(" \
+		"ls $pci/virtio*/net); do :; done; $back \$n netns $ns name $2;" \
+		"ip link set $2 up"
+}
+
+ip netns add $ns
+trap 'ip netns del $ns' EXIT
+# no packet but the test's own
+nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+TPACKET4_PORT_REPLUG=$(replug "${devices[1]}" "${names[1]}")
+export TPACKET4_PORT_REPLUG TPACKET4_PORTS=1
+for i in 0 1; do
+	ip link set "${devices[i]}" netns $ns name "${names[i]}"
+	nsx ip link set "${names[i]}" up
+done
+
+nsx ./zc_port "$@"
