@@ -8,6 +8,7 @@
 
 #include "common.h"
 
+#include <linux/if_arp.h>
 #include <linux/virtio_net.h>
 
 #define L3		ETH_HLEN
@@ -147,6 +148,34 @@ static inline struct tpacket4_meta gso_meta(int proto, int type, int size)
 	m.gso_type = type;
 	m.gso_size = size;
 	return m;
+}
+
+/* All that there is to say of fill_packet()'s, received on if_b, but when */
+static inline void expect_fields(struct __test_metadata *_metadata,
+				 const struct tpacket4_meta *m,
+				 unsigned int len, int pkt_type)
+{
+	static const unsigned char zeroes[sizeof(m->reserved)];
+
+	EXPECT_EQ(0U, m->flags & ~(TP4_META_RX_TS_SOFTWARE | TP4_META_RX_HASH));
+	EXPECT_EQ(len, m->wire_len);
+	EXPECT_EQ(if_nametoindex(if_b), m->ifindex);
+	EXPECT_EQ(htons(ETH_P_TEST), m->protocol);
+	EXPECT_EQ(ARPHRD_ETHER, m->hatype);
+	EXPECT_EQ(pkt_type, m->pkt_type);
+	EXPECT_EQ(6, m->halen);
+	EXPECT_EQ(0, memcmp(m->addr, "\2\0\0\0\0\2\0\0", 8));
+	EXPECT_EQ(0, m->vlan_tci);
+	EXPECT_EQ(0, m->vlan_tpid);
+	EXPECT_EQ(0, m->xdp_meta_len);
+	EXPECT_EQ(0, m->gso_size);
+	EXPECT_EQ(0, m->csum_start);
+	EXPECT_EQ(0, m->csum_offset);
+	EXPECT_EQ(0, m->gso_type);
+	EXPECT_EQ(0, m->reserved0);
+	EXPECT_EQ(0, memcmp(m->reserved, zeroes, sizeof(zeroes)));
+	if (!(m->flags & TP4_META_RX_HASH))
+		EXPECT_EQ(0U, m->hash);
 }
 
 static inline int get_mac(const char *name, unsigned char mac[6])

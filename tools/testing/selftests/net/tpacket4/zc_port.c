@@ -396,13 +396,26 @@ TEST_F_TIMEOUT(port, channels_stay, 120)
 	EXPECT_EQ(0, channels(1));
 }
 
+/* As zc_open(), once AF_XDP has let go of the queue, which takes a while. */
+static int open_when_free(struct zc *z, const struct zc_cfg *cfg, __u64 end)
+{
+	int err;
+
+	do {
+		err = zc_open(z, cfg);
+		if (err)
+			zc_close(z);
+	} while (err == -EBUSY && now_ms() < end);
+	return err;
+}
+
 TEST_F_TIMEOUT(port, af_xdp, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
 	uint64_t end = now_ms() + WAIT_MS;
-	int fd, err;
 	void *umem;
 	struct zc z;
+	int fd;
 
 	umem = pv4_new_area(XSK_UMEM);
 	ASSERT_TRUE(umem != MAP_FAILED);
@@ -413,12 +426,7 @@ TEST_F_TIMEOUT(port, af_xdp, 120)
 		SKIP(return, "the driver has no zero-copy mode of AF_XDP");
 	if (fd >= 0)
 		close(fd);
-	do {
-		err = zc_open(&z, &cfg);
-		if (err)
-			zc_close(&z);
-	} while (err == -EBUSY && now_ms() < end);
-	ASSERT_EQ(0, err);
+	ASSERT_EQ(0, open_when_free(&z, &cfg, end));
 	EXPECT_EQ(-EBUSY, xsk_bind(if_b, 0, XDP_ZEROCOPY, umem));
 	zc_close(&z);
 	fd = xsk_bind_wait(if_b, 0, XDP_ZEROCOPY, umem);
@@ -426,12 +434,7 @@ TEST_F_TIMEOUT(port, af_xdp, 120)
 	EXPECT_EQ(-EBUSY, zc_open(&z, &cfg));
 	zc_close(&z);
 	close(fd);
-	do {
-		err = zc_open(&z, &cfg);
-		if (err)
-			zc_close(&z);
-	} while (err == -EBUSY && now_ms() < end);
-	EXPECT_EQ(0, err);
+	EXPECT_EQ(0, open_when_free(&z, &cfg, end));
 	zc_close(&z);
 }
 
