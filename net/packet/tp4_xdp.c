@@ -120,13 +120,13 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 	struct tp4_frame *frame = tp4f_frame(p);
 	void *hard_start, *start = tp4f_start(a, frame);
 	struct xdp_buff *buff = xdp->buff;
-	int headroom;
-	u32 act;
+	u32 act, headroom = XDP_PACKET_HEADROOM;
 
 	/* A VLAN tag that was put back took some of it, and what is before that
 	 * is the program's, or metadata.
 	 */
-	headroom = XDP_PACKET_HEADROOM + min(frame->offset - a->offset, 0);
+	if (unlikely(frame->offset < a->offset))
+		headroom -= a->offset - frame->offset;
 	/* There is no skb_shared_info behind the data: all of it is room. */
 	hard_start = start + frame->offset - headroom;
 	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset + headroom +
@@ -221,7 +221,8 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 				goto error;
 		}
 		if (act == XDP_PASS) {
-			tp4f_first(p)->meta_len = meta;
+			if (unlikely(meta))
+				tp4f_first(p)->meta_len = meta;
 			return true;
 		}
 		tp4_xdp_to_kernel(xdp, p, meta);
@@ -286,6 +287,10 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 		next = p.end;
 		if (!tp4_xdp_packet(xdp, &rxq, &p))
 			continue;
+		if (likely(keep == p.start)) {
+			keep = p.end;
+			continue;
+		}
 		for (; p.start != p.end; p.start++, keep++)
 			swap(a->items[keep & a->mask],
 			     a->items[p.start & a->mask]);
