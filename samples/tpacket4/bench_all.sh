@@ -344,6 +344,13 @@ while read -r r b s v; do
 		x=$(kpps "$x")
 	fi
 	result "$r" "$b" "$s" "$v" "$x"
+	# What a tap costs is what rxdrop costs less the same without a socket.
+	if [ "$icount" ] && [[ $b,$v =~ ^rxdrop,[234]$ ]] &&
+		[[ $out =~ \"generator_ns_per_packet\":\ ([0-9.e+]+) ]]; then
+		awk -v a="$x" -v b="${BASH_REMATCH[1]}" -v s="$s" -v v="$v" \
+			-v r="$r" 'BEGIN { print "socket", s, v, r, a - b }' \
+			>>"$results"
+	fi
 	if [ "$json" ]; then
 		echo "${out%\}}, \"round\": $r}" >&3
 	fi
@@ -435,7 +442,8 @@ measured()
 echo
 echo "On veth, $unit; (times the speed of V3)"
 echo
-table 3 "$(measured "2 3 4 zc shared")" "$benchmarks"
+table 3 "$(measured "2 3 4 zc shared")" \
+	"${benchmarks/rxdrop/rxdrop ${icount:+socket}}"
 echo
 echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
 echo
@@ -451,6 +459,7 @@ cat <<EOF
 tpbench: -s BYTES, and --rxdrop, --txpush, --veth 64 (l2fwd-64) or --veth 1
 (l2fwd-1).
 EOF
+[ ! "$icount" ] || echo "socket: rxdrop, less the same if nobody receives."
 if [[ " $benchmarks " = *" tcpdump "* ]]; then
 	set_cmd tcpdump BYTES 3
 	echo "tcpdump: ${cmd[*]} | cat >/dev/null"
