@@ -186,7 +186,6 @@ def main() -> int:
             for benchmark, rate, versions in (
                 ("rxdrop", FLOOD, asked_versions),
                 ("tcpdump", FLOOD, asked_versions),
-                ("tcpdump", STREAM, asked_versions),
                 ("l2fwd", FLOOD, floods),
                 ("l2fwd", STREAM, streams),
             ):
