@@ -14,7 +14,7 @@ alone := @scripts/alone
 deps = @scripts/deps $(1) || [ $$? -eq 4 ]
 
 ## To see and to trust it:
-##   demo          from nothing to a table: V2, V3 and V4 on a veth pair
+##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, tcpdump too
 ##   test          all tests, on the plain and on the debug kernel
 ##   check         style, static analysis, documentation, each patch by itself
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The benchmarks of the AF_PACKET V4 paper on a veth pair: rxdrop, txpush, l2fwd
-# with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), by packet sockets
-# of V2, V3, V4 and V4 in zero-copy mode, and by AF_XDP. The pair lives in a
-# network namespace of our own, which goes away with us. All take turns, so that
-# what disturbs the machine disturbs all of them.
+# with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), and tcpdump, by
+# packet sockets of V2, V3, V4 and V4 in zero-copy mode, and by AF_XDP. The pair
+# lives in a network namespace of our own, which goes away with us. All take
+# turns, so that what disturbs the machine disturbs all of them.
 set -euo pipefail
 
 usage()
@@ -27,10 +27,13 @@ usage: ${0##*/} [options]
                   xdp-busy     the same, busy polling
                   (default: "$versions")
   --sizes "S"     bytes a packet (default: "$sizes")
-  --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1 (default: all)
+  --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1, and tcpdump, without
+                  --icount (default: all)
   --seconds S     each time (default: $seconds)
   --rounds N      of everything (default: $rounds)
   --tpbench FILE  (default: tpbench beside this script)
+
+The libpcap of tcpdump for V4 is in the directory that TCPDUMP_LIB names.
 EOF
 }
 
@@ -43,7 +46,7 @@ die()
 here=$(dirname "$(readlink -f "$0")")
 versions="2 3 4 zc zc-busy shared shared-busy xdp xdp-busy"
 sizes="64 1500"
-benchmarks="rxdrop txpush l2fwd-64 l2fwd-1"
+benchmarks="rxdrop txpush l2fwd-64 l2fwd-1 tcpdump"
 seconds=2
 rounds=5
 json=
@@ -58,7 +61,13 @@ while [ $# -gt 0 ]; do
 		seconds=0.5
 		rounds=3
 		;;
-	--icount) icount=1; rounds=1; seconds=0.5 ;;
+	--icount)
+		icount=1
+		rounds=1
+		seconds=0.5
+		# On one CPU, it and a sender are in each other's way.
+		benchmarks=${benchmarks% tcpdump}
+		;;
 	--list) list=1 ;;
 	--help|-h) usage; exit 0 ;;
 	--json|--versions|--sizes|--benchmarks|--seconds|--rounds|--tpbench)
@@ -110,9 +119,23 @@ set_version()	# version
 	fi
 }
 
-# Set cmd to the command of one run of tpbench.
+# Set cmd to the command of one run of tpbench, or to that of tcpdump and sender
+# to that of the sender, which is the same for all of them: the quickest one.
 set_cmd()	# benchmark, size, version
 {
+	if [ "$1" = tcpdump ]; then
+		cmd=(tcpdump -Z root -w - -i "${link#*,}")
+		case $3 in
+		4) cmd=(env "LD_LIBRARY_PATH=$TCPDUMP_LIB" "${cmd[@]}") ;;
+		zc)
+			cmd=(env "LD_LIBRARY_PATH=$TCPDUMP_LIB" "${cmd[@]}")
+			cmd[-1]=zc:${cmd[-1]}
+			;;
+		esac
+		sender=("$tpbench" -q -i "${link%,*}" -v 4 -z 1 --txpush -s "$2"
+			--duration 600)
+		return
+	fi
 	set_version "$3"
 	cmd+=(-s "$2")
 	case $1 in
@@ -136,6 +159,25 @@ set_cmd()	# benchmark, size, version
 
 cpus=$(nproc)
 
+# Why tcpdump is not run with a version, if so
+no_tcpdump()	# version
+{
+	if ! command -v tcpdump >/dev/null; then
+		echo "no tcpdump"
+	elif [ "$1" != 3 ] && [ ! -e "${TCPDUMP_LIB:-}/libpcap.so.0.8" ]; then
+		echo "TCPDUMP_LIB does not say where a libpcap with V4 is"
+	fi
+}
+
+for v in $versions; do
+	case " $benchmarks ,$v" in
+	*" tcpdump ",[34] | *" tcpdump ",zc)
+		why=$(no_tcpdump "$v")
+		[ ! "$why" ] || echo "skipped: tcpdump, ${name[$v]}: $why" >&2
+		;;
+	esac
+done
+
 # A line a run: round, benchmark, size, version
 runs=$(for ((r = 1; r <= rounds; r++)); do
 	for b in $benchmarks; do
@@ -143,7 +185,10 @@ runs=$(for ((r = 1; r <= rounds; r++)); do
 			for v in $versions; do
 				case $b,$v in
 				l2fwd-*) ;;
-				*,shared*|*,*-busy) continue ;;
+				tcpdump,3|tcpdump,4|tcpdump,zc)
+					[ ! "$(no_tcpdump "$v")" ] || continue
+					;;
+				tcpdump,*|*,shared*|*,*-busy) continue ;;
 				esac
 				echo "$r $b $s $v"
 			done
@@ -173,8 +218,9 @@ fi
 mount -t sysfs none /sys
 
 results=$(mktemp)
+log=$(mktemp)
 # tpbench gets the SIGINT of a Ctrl-C as well, and ends.
-trap 'rm -f "$results"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; rm -f "$results" "$log"' EXIT
 trap 'exit 130' INT TERM
 
 ip link add tp4A type veth peer name tp4B ||
@@ -235,10 +281,62 @@ kpps()
 	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
+# tcpdump tells how many it has seen when it gets SIGUSR1: set count to that,
+# and at to when it was, in microseconds.
+captured()	# pid
+{
+	local said=
+
+	: >"$log"
+	kill -USR1 "$1" || die "tcpdump has ended: $(cat "$log")"
+	until [[ $said =~ ([0-9]+)\ packets?\ captured ]]; do
+		sleep 0.01
+		said=$(<"$log")
+	done
+	at=${EPOCHREALTIME/./}
+	count=${BASH_REMATCH[1]}
+}
+
+# Set x to the packets a second that tcpdump gets: cmd, from sender
+run_tcpdump()
+{
+	local first since pid
+
+	: >"$log"
+	if [ "$cpus" -gt 1 ]; then
+		cmd=(taskset -c 0 "${cmd[@]}")
+		sender+=(-c 1)
+	fi
+	"${cmd[@]}" 2>>"$log" > >(exec cat >/dev/null) &
+	pid=$!
+	until grep -q '^tcpdump: listening' "$log"; do
+		kill -0 $pid 2>/dev/null || die "${cmd[*]}: $(cat "$log")"
+		sleep 0.1
+	done
+	"${sender[@]}" >/dev/null </dev/null &
+	count=0
+	until [ "$count" -gt 0 ]; do
+		kill -0 $! 2>/dev/null || die "failed: ${sender[*]}"
+		captured $pid
+	done
+	captured $pid
+	first=$count since=$at
+	sleep "$seconds"
+	captured $pid
+	x=$(((count - first) * 1000000 / (at - since)))
+	kill -INT $! $pid
+	wait $! $pid || die "failed: ${cmd[*]}: $(cat "$log")"
+}
+
 while read -r r b s v; do
 	n=$((n + 1))
 	defer "$v"
 	set_cmd "$b" "$s" "$v"
+	if [ "$b" = tcpdump ]; then
+		run_tcpdump
+		result "$r" "$b" "$s" "$v" "$(kpps "$x")"
+		continue
+	fi
 	out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]}"
 	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "not a result: $out"
 	x=${BASH_REMATCH[1]}
@@ -246,6 +344,13 @@ while read -r r b s v; do
 		x=$(kpps "$x")
 	fi
 	result "$r" "$b" "$s" "$v" "$x"
+	# What a tap costs is what rxdrop costs less the same without a socket.
+	if [ "$icount" ] && [[ $b,$v =~ ^rxdrop,[234]$ ]] &&
+		[[ $out =~ \"generator_ns_per_packet\":\ ([0-9.e+]+) ]]; then
+		awk -v a="$x" -v b="${BASH_REMATCH[1]}" -v s="$s" -v v="$v" \
+			-v r="$r" 'BEGIN { print "socket", s, v, r, a - b }' \
+			>>"$results"
+	fi
 	if [ "$json" ]; then
 		echo "${out%\}}, \"round\": $r}" >&3
 	fi
@@ -337,11 +442,13 @@ measured()
 echo
 echo "On veth, $unit; (times the speed of V3)"
 echo
-table 3 "$(measured "2 3 4 zc shared")" "$benchmarks"
+table 3 "$(measured "2 3 4 zc shared")" \
+	"${benchmarks/rxdrop/rxdrop ${icount:+socket}}"
 echo
 echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
 echo
-table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy")" "$benchmarks"
+table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy")" \
+	"${benchmarks/tcpdump/}"
 echo
 for v in $versions; do
 	grep -q " $v " "$results" || continue
@@ -352,3 +459,9 @@ cat <<EOF
 tpbench: -s BYTES, and --rxdrop, --txpush, --veth 64 (l2fwd-64) or --veth 1
 (l2fwd-1).
 EOF
+[ ! "$icount" ] || echo "socket: rxdrop, less the same if nobody receives."
+if [[ " $benchmarks " = *" tcpdump "* ]]; then
+	set_cmd tcpdump BYTES 3
+	echo "tcpdump: ${cmd[*]} | cat >/dev/null"
+	echo "from ${sender[*]##*/}"
+fi

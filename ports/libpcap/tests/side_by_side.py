@@ -53,7 +53,7 @@ def result(good: bool, title: str, *why: str) -> bool:
 def skip(what: str) -> None:
     global number
     number += 1
-    print(f"ok {number} # SKIP {what}: scripts/deps pcap installs it", flush=True)
+    print(f"ok {number} # SKIP {what}: scripts/deps test installs it", flush=True)
 
 
 def attempt(*command: str, ours: bool = False, text: str = "") -> Done:

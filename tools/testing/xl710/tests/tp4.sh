@@ -1,16 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
-# fault on both ports, and a stack that answers through zc_bridge.
+# fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
 #	SELFTESTS=DIR  if not what scripts/progs selftests built
-#	TP4_PARTS=PART one of the three only: ports, faults or bridge
+#	PCAP=DIR       if libpcap is not where scripts/progs pcap put it
+#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net/tpacket4}
-PARTS=${TP4_PARTS:-ports $([ "$SHORT" ] || echo faults) bridge}
+PCAP=${PCAP:-$HERE/../../../../build/pcap/lib}
+PARTS=${TP4_PARTS:-ports $([ "$SHORT" ] || echo faults) bridge tcpdump}
 NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)
 
@@ -125,6 +127,46 @@ stop_bridge()
 	wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
+both_listen()
+{
+	grep -q listening "$DIR/sent.log" && grep -q listening "$DIR/got.log"
+}
+
+# What one port sends, by V3, is what the other one receives, by zc:
+tcpdump_gets_all()
+{
+	local args=(-Z root -c 20 icmp) name
+
+	n1 ethtool -L "$IF1" combined 1 || :
+	wait_for 10 links_up || return 1
+	n0 ip neigh replace $IP1 dev "$IF0" \
+		lladdr "$(n1 cat /sys/class/net/"$IF1"/address)"
+	n0 tcpdump "${args[@]}" -Q out -i "$IF0" -w "$DIR/sent" \
+		2>"$DIR/sent.log" &
+	n1 env LD_LIBRARY_PATH="$PCAP" tcpdump "${args[@]}" -i "zc:$IF1" \
+		-w "$DIR/got" 2>"$DIR/got.log" &
+	if ! wait_for 30 both_listen; then
+		cat "$DIR"/*.log
+		# shellcheck disable=SC2046 # several
+		kill $(jobs -p)
+		return 1
+	fi
+	# the host does not see them
+	! n0 ping -q -c 20 -i 0.02 -W 1 $IP1 || return 1
+	wait_for 10 grep -q captured "$DIR/sent.log"
+	if ! wait_for 10 grep -q captured "$DIR/got.log"; then
+		# shellcheck disable=SC2046
+		kill $(jobs -p)
+	fi
+	wait
+	cat "$DIR/got.log"
+	for name in sent got; do
+		tcpdump -ntxxr "$DIR/$name" >"$DIR/$name.txt" || return 1
+	done
+	grep -q 'ICMP echo request' "$DIR/got.txt" &&
+		cmp "$DIR/sent.txt" "$DIR/got.txt"
+}
+
 cleanup()
 {
 	set +e
@@ -174,5 +216,14 @@ if [[ $PARTS == *bridge* ]]; then
 		check "tp4: MTU $mtu: what the bridge saw" bridge_content
 		check "tp4: MTU $mtu: the stack has the port back" stop_bridge
 	done
+fi
+if [[ $PARTS == *tcpdump* ]]; then
+	if [ ! -e "$PCAP/libpcap.so.0.8" ]; then
+		skip "tp4: tcpdump" "no libpcap with V4: make pcap"
+	elif ! command -v tcpdump >/dev/null; then
+		skip "tp4: tcpdump" "not installed"
+	else
+		check "tp4: tcpdump -i zc: gets what is sent" tcpdump_gets_all
+	fi
 fi
 finish
