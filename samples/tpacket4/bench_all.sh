@@ -205,7 +205,7 @@ if [ "$list" ]; then
 fi
 
 [ -x "$tpbench" ] || die "no $tpbench: run make in samples/tpacket4"
-if [[ $versions == *xdp* ]] && ! ldd "$tpbench" | grep -q libxdp; then
+if [[ $versions == *xdp* && $(ldd "$tpbench") != *libxdp* ]]; then
 	echo "this tpbench has no AF_XDP (package libxdp-dev)" >&2
 	runs=$(grep -v ' xdp' <<<"$runs")
 fi
