@@ -141,7 +141,7 @@ interrupted()
 	detached "$1"
 }
 
-if ldd ./tpbench | grep -q libxdp; then
+if [[ $(ldd ./tpbench) == *libxdp* ]]; then
 	for v in xdp-skb xdp "xdp -B 20"; do
 		# shellcheck disable=SC2086 # several words
 		benchmarks -v $v
