@@ -220,7 +220,7 @@ mount -t sysfs none /sys
 results=$(mktemp)
 log=$(mktemp)
 # tpbench gets the SIGINT of a Ctrl-C as well, and ends.
-trap 'kill $(jobs -p) 2>/dev/null; rm -f "$results" "$log"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || :; rm -f "$results" "$log"' EXIT
 trap 'exit 130' INT TERM
 
 ip link add tp4A type veth peer name tp4B ||
