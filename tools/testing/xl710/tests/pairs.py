@@ -698,8 +698,7 @@ def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
             else:
                 assert refused(2) == errno.ETIMEDOUT
         run("ip", "link", "set", IF1, "down")
-        run("ip", "link", "set", IF1, "up")
-        run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
+        bring_up()
         works()
         sends_by(1)
         z = bound(2)
