@@ -62,6 +62,17 @@ static inline int bpf_set(int map, __u32 key, const void *value)
 	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
+/* To tcx, where @type says: BPF_TCX_INGRESS or BPF_TCX_EGRESS */
+static inline int attach_tc(const char *ifname, int prog, int type)
+{
+	union bpf_attr attr = {
+		.target_ifindex = if_nametoindex(ifname),
+		.attach_bpf_fd = prog, .attach_type = type,
+	};
+
+	return bpf_call(BPF_PROG_ATTACH, &attr);
+}
+
 static inline __u64 bpf_get(int map, __u32 key)
 {
 	__u64 value = 0;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define HEADROOM	64
+
 static const char if_c[] = "v4c", if_d[] = "v4d";	/* another pair */
 
 static char buf[SIZE];
@@ -167,25 +168,16 @@ TEST_F(meta, not_asked_for)
 /* Every field, and by whom the packet is wanted. */
 TEST_F(meta, fields)
 {
-	static const struct {
-		unsigned char mac[6];
-		int type;
-	} to[] = {
-		{ { 2, 0, 0, 0, 0, 1 }, PACKET_OTHERHOST },
-		{ { 0 }, PACKET_HOST },
-		{ { 1, 0, 0x5e, 0, 0, 1 }, PACKET_MULTICAST },
-		{ { 255, 255, 255, 255, 255, 255 }, PACKET_BROADCAST },
-	};
 	struct tpacket4_meta *m = &self->b.got;
 	unsigned int i, len = 400;
 	__u64 before, after;
 	char pkt[400];
+	int type;
 
-	for (i = 0; i < ARRAY_SIZE(to); i++) {
+	for (i = 0; i < DESTS; i++) {
 		fill_packet(pkt, len, i);
-		memcpy(pkt, to[i].mac, 6);
-		if (to[i].type == PACKET_HOST)
-			ASSERT_EQ(0, get_mac(if_b, (void *)pkt));
+		type = set_dest(pkt, i);
+		ASSERT_LE(0, type);
 		/* here the same device */
 		ASSERT_EQ(0, pv4_setint(self->b.fd, PACKET_ORIGDEV, i % 2));
 		before = real_ns();
@@ -195,7 +187,7 @@ TEST_F(meta, fields)
 		ASSERT_EQ(0, memcmp(pkt, buf, len));
 		EXPECT_LE(before, m->tstamp);
 		EXPECT_GE(after, m->tstamp);
-		expect_fields(_metadata, m, len, to[i].type);
+		expect_fields(_metadata, m, len, type);
 	}
 }
 

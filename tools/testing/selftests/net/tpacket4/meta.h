@@ -187,4 +187,28 @@ static inline int get_mac(const char *name, unsigned char mac[6])
 	return err;
 }
 
+#define DESTS		4
+
+/* Writes the @i-th of DESTS kinds of destination address into @pkt. Returns the
+ * packet type that a receiver on if_b sees, or -errno.
+ */
+static inline int set_dest(char *pkt, unsigned int i)
+{
+	static const struct {
+		unsigned char mac[6];
+		int type;
+	} to[DESTS] = {
+		{ { 2, 0, 0, 0, 0, 1 }, PACKET_OTHERHOST },
+		{ { 0 }, PACKET_HOST },
+		{ { 1, 0, 0x5e, 0, 0, 1 }, PACKET_MULTICAST },
+		{ { 255, 255, 255, 255, 255, 255 }, PACKET_BROADCAST },
+	};
+	int err = 0;
+
+	memcpy(pkt, to[i].mac, 6);
+	if (to[i].type == PACKET_HOST)
+		err = get_mac(if_b, (void *)pkt);
+	return err ? err : to[i].type;
+}
+
 #endif

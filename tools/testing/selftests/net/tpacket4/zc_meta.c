@@ -129,28 +129,17 @@ static const struct tpacket4_meta *got_b(struct _test_data_zc_meta *self)
 /* Every field, and by whom the packet is wanted. */
 TEST_F(zc_meta, fields)
 {
-	static const struct {
-		unsigned char mac[6];
-		int type;
-	} to[] = {
-		{ { 2, 0, 0, 0, 0, 1 }, PACKET_OTHERHOST },
-		{ { 0 }, PACKET_HOST },
-		{ { 1, 0, 0x5e, 0, 0, 1 }, PACKET_MULTICAST },
-		{ { 255, 255, 255, 255, 255, 255 }, PACKET_BROADCAST },
-	};
 	static const unsigned int lens[] = { 60, 1514, 2048, 6000, MAX_PKT };
 	const struct tpacket4_meta *m = got_b(self);
 	unsigned int i, len;
 	__u64 before, after;
+	int type;
 
-	for (i = 0; i < ARRAY_SIZE(to) * ARRAY_SIZE(lens); i++) {
-		unsigned int k = i % ARRAY_SIZE(to);
-
-		len = lens[i / ARRAY_SIZE(to)];
+	for (i = 0; i < DESTS * ARRAY_SIZE(lens); i++) {
+		len = lens[i / DESTS];
 		fill_packet(pkt, len, i);
-		memcpy(pkt, to[k].mac, 6);
-		if (to[k].type == PACKET_HOST)
-			ASSERT_EQ(0, get_mac(if_b, (void *)pkt));
+		type = set_dest(pkt, i % DESTS);
+		ASSERT_LE(0, type);
 		before = real_ns();
 		ASSERT_EQ(0, send_a(self, NULL, len));
 		ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
@@ -158,7 +147,7 @@ TEST_F(zc_meta, fields)
 		ASSERT_EQ(0, memcmp(pkt, buf, len));
 		EXPECT_LE(before, m->tstamp);
 		EXPECT_GE(after, m->tstamp);
-		expect_fields(_metadata, m, len, to[k].type);
+		expect_fields(_metadata, m, len, type);
 	}
 }
 
@@ -213,8 +202,6 @@ TEST_F(zc_meta, told)
 	};
 	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
 	const struct tpacket4_meta *got = got_b(self);
-	union bpf_attr attr = { .target_ifindex = if_nametoindex(if_a),
-				.attach_type = BPF_TCX_EGRESS };
 	unsigned int i, len;
 	int prog;
 
@@ -223,8 +210,7 @@ TEST_F(zc_meta, told)
 	prog = bpf_load(BPF_PROG_TYPE_SCHED_CLS, set_hash, ARRAY_SIZE(set_hash),
 			0);
 	ASSERT_LE(0, prog);
-	attr.attach_bpf_fd = prog;
-	ASSERT_EQ(0, bpf_call(BPF_PROG_ATTACH, &attr));
+	ASSERT_EQ(0, attach_tc(if_a, prog, BPF_TCX_EGRESS));
 	for (i = 0; i < 4; i++) {
 		fill_ip4(pkt, IPPROTO_UDP, 500 + i * 1500, i);
 		len = L4 + 508 + i * 1500;

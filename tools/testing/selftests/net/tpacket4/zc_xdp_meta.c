@@ -87,16 +87,6 @@ static int read_meta(int type, int counts, int flags)
 	return bpf_load(type, prog, ARRAY_SIZE(prog), flags);
 }
 
-static int attach_tc(const char *ifname, int prog, int type)
-{
-	union bpf_attr attr = {
-		.target_ifindex = if_nametoindex(ifname),
-		.attach_bpf_fd = prog, .attach_type = type,
-	};
-
-	return bpf_call(BPF_PROG_ATTACH, &attr);
-}
-
 #define PKTS		40
 
 /* Sends packets that meet a program which writes META and does @action, and
