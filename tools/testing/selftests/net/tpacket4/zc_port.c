@@ -58,13 +58,8 @@ static int both_mtu(int mtu)
 static int port_up(const char *name, bool up)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_PROMISC | (up ? IFF_UP : 0) };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0), err = 0;
 
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr))
-		err = -errno;
-	close(fd);
-	return err;
+	return dev_ioctl(name, SIOCSIFFLAGS, &ifr);
 }
 
 /* All packets by the queues that the tests have. */
