@@ -42,7 +42,7 @@ struct veth_tp4_poll {
 	struct veth_tp4		*own;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* where what the peer sends goes */
-	u32			max_len;	/* longer ones are looked at; or 0 */
+	u32			max_len;	/* longer ones are looked at; 0: all */
 };
 
 /**
