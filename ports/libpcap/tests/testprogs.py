@@ -94,17 +94,21 @@ def succeeds(name: str, *args: str) -> None:
 
 def captures(name: str, *args: str) -> None:
     """A loop that tells how many packets it has seen; each of NR pings is two."""
-    for version in LIBS:
-        process = start(version, name, "-i", "veth0", *args, "icmp")
+    command = (name, "-i", "veth0", *args, "icmp")
+    processes = {version: start(version, *command) for version in LIBS}
+    for process in processes.values():
         assert process.stdout
         while "istening" not in (line := process.stdout.readline()):
             assert line, f"{name} {args}"
-        time.sleep(1)
-        ping(NR)
-        time.sleep(2)
+    time.sleep(1)
+    ping(NR)
+    time.sleep(2)
+    for process in processes.values():
         process.terminate()  # ended by the second one where it has a handler
-        time.sleep(0.2)
+    time.sleep(0.2)
+    for version, process in processes.items():
         process.kill()
+        assert process.stdout
         text = process.stdout.read()
         seen = sum(int(n) for n in re.findall(r"(\d+) packets? seen", text))
         good = seen == 2 * NR
@@ -116,18 +120,19 @@ def captures(name: str, *args: str) -> None:
 
 def nonblock() -> None:
     """It ends by pcap_breakloop() in a callback, then has no descriptors left."""
-    for version in LIBS:
-        process = start(version, "nonblocktest", "-i", "veth0")
-        time.sleep(2)
-        ping(20)
+    processes = {v: start(v, "nonblocktest", "-i", "veth0") for v in LIBS}
+    time.sleep(2)
+    ping(20)
+    for version, process in processes.items():
         text, _ = process.communicate(timeout=PATIENCE)
         good = not process.returncode and "failed as expected" in text
         result(good, f"{version}: nonblocktest", process.returncode, text)
 
 
 def thread_signal(*args: str) -> None:
-    for version in LIBS:
-        process = start(version, "threadsignaltest", "-i", "veth0", *args, "icmp")
+    command = ("threadsignaltest", "-i", "veth0", *args, "icmp")
+    processes = {version: start(version, *command) for version in LIBS}
+    for version, process in processes.items():
         text, _ = process.communicate(timeout=PATIENCE)
         good = not process.returncode and "Doing pcap_breakloop" in text
         result(good, f"{version}: threadsignaltest {' '.join(args)}", text)
