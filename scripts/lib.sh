@@ -79,40 +79,62 @@ Cannot initiate the connection|Failed to establish|Network is unreachable|\
 Connection (refused|timed out|failed)|from versions: none" "$1"
 }
 
-# fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR. The
-# machine's own apt stays as it is: the lists are DIR.apt's, of the source lines that
-# belong to the binary lines the machine has, of another SUITE (trixie) on request.
-fetch_source() {
-	local package=$1 dir=$2 apt=$2.apt rename='' version f n=0
+# Debian's name of the machine's suite
+codename() {
+	(. /etc/os-release && echo "$VERSION_CODENAME")
+}
 
-	note "fetching the source package of $package"
-	rm -rf "$apt"
+# apt_lists DIR deb|deb-src [SED]: fetches package lists to DIR, by the machine's own
+# source lines, edited by the sed script. The machine's own lists stay as they are.
+apt_lists() {
+	local apt=$1 type=$2 edit=${3:-} f n=0
+
 	mkdir -p "$apt"/{sources.d,lists/partial,cache/archives/partial,get}
-	on_exit rm -rf "$apt"
-	[ ! "${3:-}" ] ||
-		rename="s/\\b$(. /etc/os-release && echo "$VERSION_CODENAME")\\b/$3/g"
 	for f in /etc/apt/sources.list.d/*.sources; do
 		[ -f "$f" ] || continue
 		n=$((n + 1))
-		sed "s/^Types:.*/Types: deb-src/; $rename" "$f" \
+		sed -e "s/^Types:.*/Types: $type/" -e "$edit" "$f" \
 			>"$apt/sources.d/$n.sources"
 	done
 	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
 		[ -f "$f" ] || continue
 		n=$((n + 1))
-		sed -n "$rename; s/^deb\([[:space:]]\)/deb-src\1/p" "$f" \
+		sed -n -e "$edit" -e "s/^deb\([[:space:]]\)/$type\1/p" "$f" \
 			>"$apt/sources.d/$n.list"
 	done
-	LC_ALL=C source_apt "$apt" apt-get -qq -o APT::Update::Error-Mode=any \
+	LC_ALL=C own_apt "$apt" apt-get -qq -o APT::Update::Error-Mode=any \
 		update 2>"$apt/log" || {
 		cat "$apt/log" >&2
 		note "some package lists could not be had; trying without them"
 	}
+}
+
+# own_apt DIR COMMAND...: apt-get or apt-cache with the lists in DIR
+own_apt() {
+	local apt=$1
+
+	shift
+	"$1" -o Dir::Etc::sourcelist=/dev/null \
+		-o Dir::Etc::sourceparts="$apt/sources.d" \
+		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
+		-o APT::Sandbox::User="$(id -un)" "${@:2}"
+}
+
+# fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR, that of the
+# machine's own suite or of another one (trixie)
+fetch_source() {
+	local package=$1 dir=$2 apt=$2.apt rename='' version
+
+	note "fetching the source package of $package"
+	rm -rf "$apt"
+	on_exit rm -rf "$apt"
+	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
+	apt_lists "$apt" deb-src "$rename"
 	# Versions that an archive lists but no longer has are passed over.
-	for version in $(source_apt "$apt" apt-cache madison "$package" |
+	for version in $(own_apt "$apt" apt-cache madison "$package" |
 			 awk -F'|' '/Sources/ { print $2 }'); do
 		note "trying version $version"
-		if (cd "$apt/get" && source_apt "$apt" apt-get -qq source \
+		if (cd "$apt/get" && own_apt "$apt" apt-get -qq source \
 			--download-only "$package=$version") >&2; then
 			break
 		fi
@@ -129,17 +151,6 @@ fetch_source() {
 	rm -rf "$dir"
 	mv "$apt/source" "$dir"
 	rm -rf "$apt"
-}
-
-# source_apt DIR COMMAND...: apt-get or apt-cache with the lists in DIR
-source_apt() {
-	local apt=$1
-
-	shift
-	"$1" -o Dir::Etc::sourcelist=/dev/null \
-		-o Dir::Etc::sourceparts="$apt/sources.d" \
-		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
-		-o APT::Sandbox::User="$(id -un)" "${@:2}"
 }
 
 # foreign ARCH: gets what make test ARCH= needs, see scripts/foreign; sets cross to

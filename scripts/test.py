@@ -60,7 +60,7 @@ SAME_IN_32_BIT = (
     *("_fault", "_rx_limits", "_memcg", "_zc_work", "_zc_full", "_zc_half"),
     "_zc_xdp_meta",
 )
-PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap")
+PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
 ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs")
@@ -366,11 +366,8 @@ def find_pcap_tests(on_veth: Path) -> list[Test]:
         command = [*lib, str(on_veth), "./pcap_test", version, "tp4A", "tp4B"]
         tests.append(Test(f"pcap-{version}", command, cwd=pcap / "testprogs"))
     python = ["python3", "-B"]
-    for name, script, argument in (
-        ("tcpdump", "side_by_side", pcap / "lib"),
-        ("testprogs", "testprogs", pcap),
-    ):
-        command = [*python, f"{port}/{script}.py", str(argument)]
+    for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
+        command = [*python, f"{port}/{script}.py", str(pcap)]
         tests.append(Test(f"pcap-{name}", command, cwd=pcap))
     return tests
 

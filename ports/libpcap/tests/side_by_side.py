@@ -3,15 +3,15 @@
 """Debian's tcpdump twice, on the same traffic: on Debian's libpcap, which uses V3,
 and on ours, which uses V4.
 
-    side_by_side.py LIBDIR
+    side_by_side.py PCAP
 
 As root. Both have to see the same packets: bytes, lengths on the wire, VLAN tags,
 order, time stamps. Then both under overload, zero-copy mode beside a tcpdump at the
-other end, and other programs on our libpcap. LIBDIR has our libpcap.so.0.8; output
-is TAP.
+other end, and other programs on our libpcap. PCAP is build/pcap; output is TAP.
 """
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -24,9 +24,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Self
 
 TMP = Path(tempfile.mkdtemp())
-OURS = {"LD_LIBRARY_PATH": sys.argv[1]}
+PCAP = Path(sys.argv[1])
+OURS = {"LD_LIBRARY_PATH": str(PCAP / "lib")}
 # What sends runs on one CPU, and so does what the kernel does with it: two sockets see
 # the packets in one order then.
 SENDER = ["taskset", "-c", "0"]
@@ -53,7 +55,7 @@ def result(good: bool, title: str, *why: str) -> bool:
 def skip(what: str) -> None:
     global number
     number += 1
-    print(f"ok {number} # SKIP {what}: scripts/deps test installs it", flush=True)
+    print(f"ok {number} # SKIP {what}", flush=True)
 
 
 def attempt(*command: str, ours: bool = False, text: str = "") -> Done:
@@ -105,16 +107,18 @@ class Capture:
         which = "v4" if self.ours else "v3"
         self.file = TMP / f"{self.name}.{which}"
         self.log = TMP / f"{self.name}.{which}.log"
-        command = ["ip", "netns", "exec", self.namespace, *READER, *self.program]
-        # what has options of its own ends with the expression
-        command += ["-w", str(self.file), *self.args]
+        command = ["ip", "netns", "exec", self.namespace, *READER, *self.words()]
         env = os.environ | (OURS if self.ours else {})
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 command, env=env, stderr=log, stdout=log, stdin=subprocess.DEVNULL
             )
 
-    def begin(self) -> "Capture":
+    def words(self) -> list[str]:
+        # what has options of its own ends with the expression
+        return [*self.program, "-w", str(self.file), *self.args]
+
+    def begin(self) -> Self:
         if not wait_for(self.has_begun):
             raise RuntimeError(f"{self.args}: {self.log.read_text()}")
         return self
@@ -122,7 +126,7 @@ class Capture:
     def has_begun(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"{self.args}: {self.log.read_text()}")
-        return re.search("listening on|File: ", self.log.read_text()) is not None
+        return re.search("listening on|File: |Engine started", self.log.read_text()) is not None
 
     def uses_v4(self) -> bool:
         maps = Path(f"/proc/{self.process.pid}/maps").read_text()
@@ -506,7 +510,7 @@ def test_fallback() -> None:
 
 def test_dumpcap() -> None:
     if not shutil.which("dumpcap") or not shutil.which("editcap"):
-        skip("no dumpcap or editcap")
+        skip("no dumpcap or editcap: scripts/deps test installs it")
         return
     old = Capture("dumpcap", ["-i", "veth0"], False).begin()
     new = Capture("dumpcap", ["-i", "veth0"], True, program=["dumpcap", "-q"]).begin()
@@ -523,9 +527,59 @@ def test_dumpcap() -> None:
         result(not bad, f"tshark finds no malformed packet in {file.name}", bad[:500])
 
 
+class Suricata(Capture):
+    """It needs libraries that the machine does not have, and a configuration."""
+
+    CONFIG = """%YAML 1.1
+---
+outputs:
+  - eve-log: {enabled: yes, filename: eve.json, types: [flow]}
+pcap:
+  - {interface: veth0, snaplen: 65550}
+"""
+
+    def words(self) -> list[str]:
+        home = PCAP / "suricata"
+        libraries = ":".join(map(str, [PCAP / "lib", *home.glob("usr/lib/*-gnu")]))
+        config = TMP / "suricata.yaml"
+        config.write_text(self.CONFIG)
+        command = f"env LD_LIBRARY_PATH={libraries} {home}/usr/bin/suricata"
+        return f"{command} -c {config} -l {TMP} --pcap=veth0 -k none".split()
+
+    def flows(self) -> list[dict[str, Any]]:
+        lines = (TMP / "eve.json").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def test_suricata() -> None:
+    """It follows the connection, and counts what a tcpdump beside it does."""
+    if not (PCAP / "suricata").exists():
+        skip("no suricata: scripts/suricata says why")
+        return
+    old = Capture("suricata", ["-i", "veth0", "tcp"], False).begin()
+    new = Suricata("suricata", [], True).begin()
+    result(new.uses_v4(), "suricata uses V4")
+    traffic()
+    time.sleep(2)
+    for capture in (old, new):
+        capture.end()
+    seen = [each["flow"] for each in new.flows() if each.get("proto") == "TCP"]
+    counts = [
+        sum(flow[f"{what}_{to}"] for flow in seen for to in ("toserver", "toclient"))
+        for what in ("pkts", "bytes")
+    ]
+    sent = [length for _, length, _ in old.packets()]
+    result(
+        len(seen) == 1 and counts == [len(sent), sum(sent)] and len(sent) > 10,
+        "suricata follows a connection, each packet and byte",
+        f"{counts}, {len(sent)} packets, {sum(sent)} bytes: {seen}",
+        new.said,
+    )
+
+
 def test_arping() -> None:
     if not shutil.which("arping"):
-        skip("no arping")
+        skip("no arping: scripts/deps test installs it")
         return
     arping = ["arping", "-c", "3", "-i", "veth0", "192.0.2.2"]
     done = attempt("ip", "netns", "exec", "left", *arping, ours=True)
@@ -552,6 +606,7 @@ def main() -> None:
         test_fallback()
         test_arping()
         test_dumpcap()
+        test_suricata()
         test_zerocopy()
     finally:
         server.terminate()
