@@ -77,6 +77,37 @@ static inline int netdev_ask(int cmd, int flags, int type, __u32 ifindex,
 	return nl_dump(NETLINK_GENERIC, &req, each, arg);
 }
 
+/* Asks for a queue's packets to be received to @dmabuf; 0 or -errno. */
+static inline int bind_devmem(const char *ifname, __u32 queue, int dmabuf)
+{
+	__u32 ifindex = if_nametoindex(ifname);
+	struct {
+		struct nlattr id_attr;
+		__u32 id;
+		struct nlattr type_attr;
+		__u32 type;
+	} rx = {
+		.id_attr = { NLA_HDRLEN + 4, NETDEV_A_QUEUE_ID },
+		.id = queue,
+		.type_attr = { NLA_HDRLEN + 4, NETDEV_A_QUEUE_TYPE },
+		.type = NETDEV_QUEUE_TYPE_RX,
+	};
+	int id = netdev_family();
+	struct genl_req req = {
+		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+		.h.nlmsg_type = id,
+		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		.g.cmd = NETDEV_CMD_BIND_RX, .g.version = 1,
+	};
+
+	if (id < 0)
+		return id;
+	genl_attr(&req, NETDEV_A_DMABUF_IFINDEX, &ifindex, sizeof(ifindex));
+	genl_attr(&req, NETDEV_A_DMABUF_QUEUES | NLA_F_NESTED, &rx, sizeof(rx));
+	genl_attr(&req, NETDEV_A_DMABUF_FD, &dmabuf, sizeof(dmabuf));
+	return nl_ask(NETLINK_GENERIC, &req);
+}
+
 struct napi_count {
 	__u32 ifindex;
 	int nr;

@@ -9,9 +9,14 @@
  * tests of contents are to set.
  */
 #include "meta.h"
+#include "netdev.h"
 #include "xsk.h"
 #include "zc_load.h"
 #include "zc_many.h"
+
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <sys/mman.h>
 
 #define PORT_MTU	8900		/* five frames of 2048 bytes take it */
 
@@ -431,6 +436,44 @@ TEST_F_TIMEOUT(port, af_xdp, 120)
 	close(fd);
 	EXPECT_EQ(0, open_when_free(&z, &cfg, end));
 	zc_close(&z);
+}
+
+/* Memory for DMA, or -errno */
+static int new_dmabuf(void)
+{
+	struct udmabuf_create create = { .size = 64 * getpagesize() };
+	int dev = open("/dev/udmabuf", O_RDWR), fd = -1, err = 0;
+
+	create.memfd = memfd_create("udmabuf", MFD_ALLOW_SEALING);
+	if (dev < 0 || ftruncate(create.memfd, create.size) ||
+	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK) ||
+	    (fd = ioctl(dev, UDMABUF_CREATE, &create)) < 0)
+		err = -errno;
+	close(create.memfd);
+	close(dev);
+	return err ? err : fd;
+}
+
+/* A queue whose packets go to our frames gets no memory from anybody else. */
+TEST_F(port, devmem)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	struct zc z;
+	int fd;
+
+	if (is_virtio())
+		SKIP(return, "the device does no DMA by itself");
+	fd = new_dmabuf();
+	if (fd == -ENOENT)
+		SKIP(return, "no /dev/udmabuf: CONFIG_UDMABUF is off");
+	ASSERT_LE(0, fd);
+	/* what the driver itself says */
+	EXPECT_EQ(-EOPNOTSUPP, bind_devmem(if_b, 0, fd));
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, bind_devmem(if_b, 0, fd));
+	zc_close(&z);
+	EXPECT_EQ(-EOPNOTSUPP, bind_devmem(if_b, 0, fd));
+	close(fd);
 }
 
 /* The least and the most descriptors of the hardware's rings, and of ours. */
