@@ -35,20 +35,9 @@
 #include <linux/virtio_net.h>
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
+#include "i40e_tp4_rx.h"
 #include "i40e_txrx_common.h"
 #include "i40e_xsk.h"
-
-/* Received packets that are published at a time */
-#define I40E_TP4_RX_BATCH	32
-
-/* What tells a packet of one descriptor, without errors or a tag that was taken
- * off, from all else
- */
-#define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
-#define I40E_TP4_RX_KIND	(I40E_TP4_RX_PLAIN | \
-				 BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) | \
-				 BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT) | \
-				 I40E_RXD_QW1_LENGTH_SPH_MASK)
 
 /* Frames of packets on their way to the stack; a batch of the longest fits */
 #define I40E_TP4_TO_KERNEL	128
@@ -170,11 +159,6 @@ void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
 	local_bh_enable();
 }
 
-static u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
-{
-	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
-}
-
 /* Tell the program what the hardware has found out of a packet. */
 static void i40e_tp4_tell(struct i40e_ring *rx_ring,
 			  union i40e_rx_desc *rx_desc, struct tp4_frame_set *p)
@@ -185,62 +169,6 @@ static void i40e_tp4_tell(struct i40e_ring *rx_ring,
 	skb_hwtstamps(told)->hwtstamp = 0;
 	i40e_process_skb_offloads(rx_ring, rx_desc, told);
 	tp4f_set_from_skb(p, told);
-}
-
-/* Take packets of one descriptor each, as most are, from the hardware, up to
- * one that is not, or that has something to it.
- * Return: how many there were.
- */
-static u32 i40e_tp4_rx_plain(struct i40e_ring *rx_ring, u32 max, u32 *bytes)
-{
-	struct tp4_packet_array *rx = rx_ring->tp4->rx;
-	u32 nr, ntc = rx_ring->next_to_clean;
-	struct tp4_frame_set p;
-
-	tp4a_to_do(rx, 0, &p);
-	for (nr = 0; nr < max && ntc != rx_ring->next_to_use; nr++) {
-		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
-		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
-
-		if ((qword & I40E_TP4_RX_KIND) != I40E_TP4_RX_PLAIN || !size)
-			break;
-		/* What was received is read after its status was. */
-		dma_rmb();
-		tp4f_dma_sync_for_cpu(&p, size);
-		tp4f_set_len(&p, size);
-		*bytes += size;
-		p.curr++;
-		if (unlikely(++ntc == rx_ring->count))
-			ntc = 0;
-	}
-	tp4a_processed(rx, nr);
-	rx_ring->next_to_clean = ntc;
-	rx_ring->next_to_process = ntc;
-	return nr;
-}
-
-/* Descriptors of the next packet if all of it has been written, else 0. One
- * that reports on a filter counts as a packet, or a part of the one it is in.
- */
-static u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
-{
-	u32 nr, ntc = rx_ring->next_to_clean;
-
-	for (nr = 1; ntc != rx_ring->next_to_use; nr++) {
-		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
-
-		if (unlikely(i40e_rx_is_programming_status(qword))) {
-			if (nr == 1)
-				return 1;
-		} else if (!(qword & I40E_RXD_QW1_LENGTH_PBUF_MASK)) {
-			return 0;
-		} else if (qword & BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)) {
-			return nr;
-		}
-		if (unlikely(++ntc == rx_ring->count))
-			ntc = 0;
-	}
-	return 0;
 }
 
 /* Put a tag that the hardware has taken off back in its place. */
@@ -261,7 +189,7 @@ static void i40e_tp4_push_tag(struct tp4_frame_set *p, __le16 tag)
 /* Take the next packet, of @nr descriptors, from the hardware.
  * Return: its bytes, or 0 if there is no packet in them.
  */
-static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
+static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 {
 	struct tp4_packet_array *rx = rx_ring->tp4->rx;
 	u32 bytes = 0, frames = 0, ntc = rx_ring->next_to_clean;
@@ -269,8 +197,6 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
 	struct tp4_frame_set p, first;
 	u64 qword;
 
-	/* What else is in a descriptor is read after its status was. */
-	dma_rmb();
 	do {
 		u32 size;
 
@@ -299,8 +225,7 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr)
 		if (!frames++)
 			first = p;
 	} while (--nr);
-	rx_ring->next_to_clean = ntc;
-	rx_ring->next_to_process = ntc;
+	i40e_tp4_rx_taken(rx_ring, ntc);
 
 	if (unlikely(!frames))
 		return 0;
@@ -338,6 +263,17 @@ static void i40e_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
 	napi_gro_receive(&rx_ring->q_vector->napi, skb);
 }
 
+static void i40e_tp4_rx_flush(struct i40e_ring *rx_ring, void *arg)
+{
+	tp4a_flush(rx_ring->tp4->rx);
+}
+
+static const struct i40e_tp4_rx_ops i40e_tp4_rx_ops = {
+	.sync = tp4f_dma_sync_for_cpu,
+	.packet = i40e_tp4_rx_packet,
+	.flush = i40e_tp4_rx_flush,
+};
+
 /**
  * i40e_tp4_clean_rx_irq() - receive on a zero-copy queue pair
  * @rx_ring:	its Rx ring
@@ -349,8 +285,7 @@ static void i40e_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
 int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 {
 	struct i40e_tp4 *tp4 = rx_ring->tp4;
-	u32 bytes = 0, packets = 0;
-	int done = 0;
+	int done;
 
 	tp4->rx_ring = rx_ring;
 	tp4->xdp.prog = READ_ONCE(rx_ring->xdp_prog);
@@ -359,30 +294,11 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4->xdp.tx = 0;
 	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
-	while (done < budget) {
-		u32 len, nr, left = I40E_TP4_RX_BATCH - done % I40E_TP4_RX_BATCH;
-
-		left = min_t(u32, left, budget - done);
-		nr = tp4->told ? 0 : i40e_tp4_rx_plain(rx_ring, left, &bytes);
-		packets += nr;
-		done += nr;
-		if (nr < left) {
-			nr = i40e_tp4_rx_ready(rx_ring);
-			if (!nr)
-				break;
-			len = i40e_tp4_rx_packet(rx_ring, nr);
-			bytes += len;
-			packets += !!len;
-			done++;
-		}
-		if (done % I40E_TP4_RX_BATCH == 0)
-			tp4a_flush(tp4->rx);
-	}
-	tp4a_flush(tp4->rx);
+	done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
+				tp4->told ? 0 : I40E_TP4_RX_KIND, budget, NULL);
 	i40e_finalize_xdp_rx(rx_ring,
 			     (tp4->xdp.tx ? I40E_XDP_TX : 0) |
 			     (tp4->xdp.redirect ? I40E_XDP_REDIR : 0));
-	i40e_update_rx_stats(rx_ring, bytes, packets);
 	i40e_tp4_fill_rx(rx_ring);
 	return done;
 }

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a queue receives that no program has: from pages, to the stack.
+ *
+ * A packet array is filled by the same loop as that of a zero-copy queue pair.
+ * Its frames are parts of pages, and its sink is here: XDP, then skbs that are
+ * built around the frames. While packets wait in the array, their descriptors
+ * are not handed to the hardware again, so the sink still finds there what the
+ * hardware has to say of a packet.
+ */
+
+#include <linux/bpf_trace.h>
+#include <linux/etherdevice.h>
+#include <linux/prefetch.h>
+#include <linux/tpacket4_page.h>
+#include <net/xdp.h>
+#include "i40e_tp4.h"
+#include "i40e_tp4_rx.h"
+#include "i40e_trace.h"
+
+/* A tag is the skb's to have. */
+#define I40E_PAGES_KIND	(I40E_TP4_RX_KIND & \
+			 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
+
+/**
+ * struct i40e_pages_run - one call of i40e_clean_rx_pages()
+ * @prog:	the XDP program, or NULL
+ * @xdp:	what it did: I40E_XDP_TX, I40E_XDP_REDIR
+ */
+struct i40e_pages_run {
+	struct bpf_prog	*prog;
+	unsigned int	xdp;
+};
+
+/* Bytes of a page that go with a packet */
+static u32 i40e_pages_truesize(const struct i40e_ring *rx_ring, u32 len)
+{
+#if PAGE_SIZE < 8192
+	return rx_ring->xdp.frame_sz;
+#else
+	return rx_ring->rx_offset ?
+	       SKB_DATA_ALIGN(len + rx_ring->rx_offset) +
+	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) :
+	       SKB_DATA_ALIGN(len);
+#endif
+}
+
+static void i40e_pages_give(const struct i40e_ring *rx_ring,
+			    const struct tp4_frame_set *p,
+			    struct tp4_page *slot, u32 refs, u32 size)
+{
+	tp4f_give_page(p, slot, refs, size,
+		       i40e_pages_truesize(rx_ring, rx_ring->rx_buf_len));
+}
+
+/* Hand empty frames to the hardware.
+ * Return: whether there was no memory for some.
+ */
+static bool i40e_pages_fill(struct i40e_ring *rx_ring)
+{
+	struct i40e_rx_queue_stats *stats = &rx_ring->rx_stats;
+	u32 nr, unused = I40E_DESC_UNUSED(rx_ring);
+	struct tp4_packet_array *rx = rx_ring->pages;
+	struct tp4_pages *pages = tp4a_pages(rx);
+	const bool sync = dma_dev_need_sync(rx_ring->dev);
+	const u32 size = i40e_rx_pg_size(rx_ring);
+	u32 ntu = rx_ring->next_to_use;
+	struct tp4_frame_set p;
+	bool short_of;
+
+	/* The flow director's ring receives no packets. */
+	if (!rx_ring->netdev)
+		return false;
+	tp4a_populate(rx);
+	nr = min(tp4a_to_do(rx, rx_ring->count - 1 - unused, &p), unused);
+	short_of = nr < unused;
+	stats->page_alloc_count += pages->allocated;
+	stats->page_reuse_count += nr - min(nr, pages->allocated);
+	stats->alloc_page_failed += pages->failed;
+	stats->page_busy_count += pages->busy;
+	pages->allocated = 0;
+	pages->failed = 0;
+	pages->busy = 0;
+	if (!nr)
+		return short_of;
+
+	for (; nr; nr--, p.curr++) {
+		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
+
+		dma_addr_t dma = tp4f_page_dma(&p, size);
+
+		if (unlikely(sync))
+			dma_sync_single_for_device(rx_ring->dev, dma,
+						   rx_ring->rx_buf_len,
+						   DMA_FROM_DEVICE);
+		rx_desc->read.pkt_addr = cpu_to_le64(dma);
+		/* The status is here, too. */
+		rx_desc->read.hdr_addr = 0;
+		if (unlikely(++ntu == rx_ring->count))
+			ntu = 0;
+	}
+	i40e_release_rx_desc(rx_ring, ntu);
+	return short_of;
+}
+
+/**
+ * i40e_alloc_rx_buffers() - hand the first pages to the hardware
+ * @rx_ring:	the ring, which has no descriptors
+ * @cleaned_count: not of interest, but 0
+ *
+ * Context: Process context, while nobody uses the ring.
+ * Return: whether there was no memory for some.
+ */
+bool i40e_alloc_rx_buffers(struct i40e_ring *rx_ring, u16 cleaned_count)
+{
+	if (!cleaned_count)
+		return false;
+	tp4a_page_setup(rx_ring->pages, i40e_rx_pg_order(rx_ring),
+			rx_ring->rx_offset);
+	return i40e_pages_fill(rx_ring);
+}
+
+static __always_inline void i40e_pages_deliver(struct i40e_ring *rx_ring,
+					       union i40e_rx_desc *rx_desc,
+					       struct sk_buff *skb)
+{
+	if (eth_skb_pad(skb))
+		return;
+	i40e_process_skb_fields(rx_ring, rx_desc, skb);
+	i40e_trace(clean_rx_irq_rx, rx_ring, rx_desc, &rx_ring->xdp);
+	napi_gro_receive(&rx_ring->q_vector->napi, skb);
+}
+
+/* Make an skb of what is in rx_ring->xdp, around the first frame. */
+static __always_inline struct sk_buff *
+i40e_pages_build_skb(struct i40e_ring *rx_ring)
+{
+	struct xdp_buff *xdp = &rx_ring->xdp;
+	struct skb_shared_info *sinfo;
+	u32 nr_frags = 0, meta;
+	struct sk_buff *skb;
+
+	if (unlikely(xdp_buff_has_frags(xdp))) {
+		sinfo = xdp_get_shared_info_from_buff(xdp);
+		nr_frags = sinfo->nr_frags;
+	}
+	net_prefetch(xdp->data_meta);
+	skb = napi_build_skb(xdp->data_hard_start, xdp->frame_sz);
+	if (unlikely(!skb))
+		return NULL;
+
+	skb_reserve(skb, xdp->data - xdp->data_hard_start);
+	__skb_put(skb, xdp->data_end - xdp->data);
+	meta = xdp->data - xdp->data_meta;
+	if (unlikely(meta))
+		skb_metadata_set(skb, meta);
+	if (unlikely(xdp_buff_has_frags(xdp)))
+		xdp_update_skb_shared_info(skb, nr_frags, sinfo->xdp_frags_size,
+					   nr_frags * xdp->frame_sz,
+					   xdp_buff_is_frag_pfmemalloc(xdp));
+	return skb;
+}
+
+/* Make an skb of what is in rx_ring->xdp, and in @p, with its head copied:
+ * legacy-rx, which leaves no room around the data.
+ * Return: the skb; *@given is set if it has the first frame.
+ */
+static noinline struct sk_buff *
+i40e_pages_copy_skb(struct i40e_ring *rx_ring, const struct tp4_frame_set *p,
+		    bool *given)
+{
+	struct xdp_buff *xdp = &rx_ring->xdp;
+	u32 headlen, len = xdp->data_end - xdp->data;
+	struct page *page = tp4f_page(p)->page;
+	struct skb_shared_info *sinfo, *to;
+	u32 i, nr_frags = 0;
+	struct sk_buff *skb;
+
+	if (xdp_buff_has_frags(xdp)) {
+		sinfo = xdp_get_shared_info_from_buff(xdp);
+		nr_frags = sinfo->nr_frags;
+	}
+	net_prefetch(xdp->data);
+	skb = napi_alloc_skb(&rx_ring->q_vector->napi, I40E_RX_HDR_SIZE);
+	if (unlikely(!skb))
+		return NULL;
+
+	headlen = len;
+	if (headlen > I40E_RX_HDR_SIZE)
+		headlen = eth_get_headlen(skb->dev, xdp->data,
+					  I40E_RX_HDR_SIZE);
+	memcpy(__skb_put(skb, headlen), xdp->data, ALIGN(headlen, sizeof(long)));
+	*given = len > headlen;
+	if (*given) {
+		if (unlikely(nr_frags == MAX_SKB_FRAGS)) {
+			dev_kfree_skb(skb);
+			return NULL;
+		}
+		skb_add_rx_frag(skb, 0, page,
+				xdp->data + headlen - page_address(page),
+				len - headlen, xdp->frame_sz);
+	}
+	if (nr_frags) {
+		to = skb_shinfo(skb);
+		for (i = 0; i < nr_frags; i++)
+			to->frags[to->nr_frags + i] = sinfo->frags[i];
+		xdp_update_skb_shared_info(skb, to->nr_frags + nr_frags,
+					   sinfo->xdp_frags_size,
+					   nr_frags * xdp->frame_sz,
+					   xdp_buff_is_frag_pfmemalloc(xdp));
+	}
+	return skb;
+}
+
+/* Give the stack packets of one frame each, or XDP. */
+static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
+{
+	struct tp4_packet_array *rx = rx_ring->pages;
+	struct xdp_buff *xdp = &rx_ring->xdp;
+	struct i40e_pages_run *run = arg;
+	u32 ntc, nr, count = rx_ring->count;
+	struct tp4_frame_set p;
+
+	nr = tp4a_done(rx, &p);
+	ntc = rx_ring->next_to_clean + (rx_ring->next_to_clean < nr ? count : 0);
+	for (ntc -= nr; nr; nr--, p.curr++) {
+		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntc);
+		struct tp4_page *slot = tp4f_page(&p);
+		u32 refs = page_ref_count(slot->page);
+		u32 len = tp4f_get_frame_len(&p);
+		struct sk_buff *skb;
+		bool given = true;
+
+		if (unlikely(++ntc == count))
+			ntc = 0;
+		xdp_prepare_buff(xdp, tp4f_page_start(&p), rx_ring->rx_offset,
+				 len, true);
+		xdp->frame_sz = i40e_pages_truesize(rx_ring, len);
+		i40e_trace(clean_rx_irq, rx_ring, rx_desc, xdp);
+		if (run->prog) {
+			int res = i40e_run_xdp_prog(rx_ring, xdp, run->prog);
+
+			if (res & (I40E_XDP_TX | I40E_XDP_REDIR)) {
+				run->xdp |= res;
+				i40e_pages_give(rx_ring, &p, slot, refs,
+						xdp->frame_sz);
+			}
+			if (res)
+				continue;
+		}
+		skb = likely(ring_uses_build_skb(rx_ring)) ?
+		      i40e_pages_build_skb(rx_ring) :
+		      i40e_pages_copy_skb(rx_ring, &p, &given);
+		if (unlikely(!skb)) {
+			rx_ring->rx_stats.alloc_buff_failed++;
+			continue;
+		}
+		if (likely(given))
+			i40e_pages_give(rx_ring, &p, slot, refs,
+					xdp->frame_sz);
+		i40e_pages_deliver(rx_ring, rx_desc, skb);
+	}
+	tp4a_kept(rx);
+}
+
+/* Take the next packet, of @nr descriptors, from the hardware into the array and
+ * into rx_ring->xdp. What reports on a filter is a frame without data there.
+ * Return: its bytes, or 0 if there is no packet, or no good one, in them.
+ */
+static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
+{
+	struct tp4_packet_array *rx = rx_ring->pages;
+	u32 bytes = 0, ntc = rx_ring->next_to_clean;
+	struct xdp_buff *xdp = &rx_ring->xdp;
+	struct skb_shared_info *sinfo;
+	union i40e_rx_desc *rx_desc;
+	struct tp4_frame_set p;
+	bool fits = true;
+	u64 qword;
+
+	for (; nr; nr--) {
+		struct page *page;
+		u32 size;
+
+		rx_desc = I40E_RX_DESC(rx_ring, ntc);
+		qword = i40e_tp4_rx_status(rx_ring, ntc);
+		if (unlikely(++ntc == rx_ring->count))
+			ntc = 0;
+		tp4a_next_frame(rx, &p);
+		tp4f_set_len(&p, 0);
+		if (unlikely(i40e_rx_is_programming_status(qword))) {
+			i40e_clean_programming_status(rx_ring,
+						      rx_desc->raw.qword[0],
+						      qword);
+			continue;
+		}
+		size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
+		tp4f_page_sync_for_cpu(&p, size);
+		page = tp4f_page(&p)->page;
+		if (!bytes) {
+			xdp_prepare_buff(xdp, tp4f_page_start(&p),
+					 rx_ring->rx_offset, size, true);
+			xdp->frame_sz = i40e_pages_truesize(rx_ring, size);
+			sinfo = xdp_get_shared_info_from_buff(xdp);
+		} else if (!xdp_buff_has_frags(xdp)) {
+			sinfo->nr_frags = 0;
+			sinfo->xdp_frags_size = 0;
+			xdp_buff_set_frags_flag(xdp);
+		}
+		if (bytes) {
+			rx_ring->rx_stats.non_eop_descs++;
+			fits = sinfo->nr_frags < MAX_SKB_FRAGS;
+			if (unlikely(!fits))
+				continue;
+			__skb_fill_page_desc_noacc(sinfo, sinfo->nr_frags++,
+						   page, tp4f_page_start(&p) +
+						   rx_ring->rx_offset -
+						   page_address(page), size);
+			sinfo->xdp_frags_size += size;
+			if (page_is_pfmemalloc(page))
+				xdp_buff_set_frag_pfmemalloc(xdp);
+		}
+		tp4f_set_len(&p, size);
+		*refs++ = page_ref_count(page);
+		bytes += size;
+	}
+	i40e_tp4_rx_taken(rx_ring, ntc);
+	if (!bytes || !fits || qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT))
+		return 0;
+	i40e_trace(clean_rx_irq, rx_ring, rx_desc, xdp);
+	return bytes;
+}
+
+/* Receive a packet of several frames, or with something to it. */
+static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
+{
+	struct tp4_packet_array *rx = rx_ring->pages;
+	struct xdp_buff *xdp = &rx_ring->xdp;
+	struct i40e_pages_run *run = arg;
+	u32 keep, bytes, i = 0, refs[MAX_SKB_FRAGS + 1];
+	struct sk_buff *skb = NULL;
+	struct tp4_frame_set p;
+	int res = I40E_XDP_PASS;
+	bool given = true;
+
+	/* What waits is told from this by its descriptors. */
+	i40e_pages_flush(rx_ring, arg);
+	bytes = i40e_pages_take(rx_ring, nr, refs);
+	if (!bytes)
+		goto out;
+
+	if (run->prog)
+		res = i40e_run_xdp_prog(rx_ring, xdp, run->prog);
+	tp4a_done(rx, &p);
+	while (!tp4f_get_frame_len(&p))
+		p.curr++;
+	if (!res) {
+		skb = ring_uses_build_skb(rx_ring) ?
+		      i40e_pages_build_skb(rx_ring) :
+		      i40e_pages_copy_skb(rx_ring, &p, &given);
+		if (unlikely(!skb)) {
+			rx_ring->rx_stats.alloc_buff_failed++;
+			res = I40E_XDP_CONSUMED;
+		}
+	}
+	run->xdp |= res & (I40E_XDP_TX | I40E_XDP_REDIR);
+
+	/* Frames from the end on may have been freed by the program. */
+	keep = given ? 0 : 1;
+	if (res == I40E_XDP_CONSUMED)
+		keep = 1 + (xdp_buff_has_frags(xdp) ?
+			    xdp_get_shared_info_from_buff(xdp)->nr_frags : 0);
+	for (; p.curr != p.end; p.curr++) {
+		if (tp4f_get_frame_len(&p) && i++ >= keep)
+			i40e_pages_give(rx_ring, &p, tp4f_page(&p), refs[i - 1],
+					xdp->frame_sz);
+	}
+	if (skb) {
+		u32 eop = rx_ring->next_to_clean ?: rx_ring->count;
+
+		i40e_pages_deliver(rx_ring, I40E_RX_DESC(rx_ring, eop - 1), skb);
+	}
+out:
+	xdp->flags = 0;
+	tp4a_kept(rx);
+	return bytes;
+}
+
+static const struct i40e_tp4_rx_ops i40e_pages_ops = {
+	.sync = tp4f_page_sync_for_cpu,
+	.packet = i40e_pages_packet,
+	.flush = i40e_pages_flush,
+};
+
+/**
+ * i40e_clean_rx_pages() - receive for the stack
+ * @rx_ring:	an Rx ring that no program has
+ * @budget:	most packets to receive
+ *
+ * Context: NAPI of the ring.
+ * Return: packets received, or @budget if there is more to do.
+ */
+int i40e_clean_rx_pages(struct i40e_ring *rx_ring, int budget)
+{
+	struct i40e_pages_run run = { READ_ONCE(rx_ring->xdp_prog) };
+	int done;
+
+	done = i40e_tp4_receive(rx_ring, rx_ring->pages, &i40e_pages_ops,
+				I40E_PAGES_KIND, budget, &run);
+	i40e_finalize_xdp_rx(rx_ring, run.xdp);
+	/* One at a time is too slow. */
+	if (I40E_DESC_UNUSED(rx_ring) >= rx_ring->count / 2 &&
+	    i40e_pages_fill(rx_ring))
+		return budget;
+	return done;
+}

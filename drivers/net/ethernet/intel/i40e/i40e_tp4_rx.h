@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The loop that reads Rx descriptors into a packet array.
+ *
+ * It knows neither where the array's frames come from nor where they go: that is
+ * what a struct i40e_tp4_rx_ops is for. The loop is inlined where it is called
+ * with one, and so are its functions.
+ */
+#ifndef _I40E_TP4_RX_H_
+#define _I40E_TP4_RX_H_
+
+#include <linux/bitfield.h>
+#include <linux/tpacket4.h>
+#include "i40e_txrx_common.h"
+
+/* Received packets that are flushed at a time */
+#define I40E_TP4_RX_BATCH	32
+
+/* What tells a packet of one descriptor, without errors or a tag that was taken
+ * off, from all else
+ */
+#define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
+#define I40E_TP4_RX_KIND	(I40E_TP4_RX_PLAIN | \
+				 BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) | \
+				 BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT) | \
+				 I40E_RXD_QW1_LENGTH_SPH_MASK)
+
+/**
+ * struct i40e_tp4_rx_ops - what an array's frames are to the hardware and to us
+ * @sync:	make what was received into a frame visible to the CPU
+ * @packet:	take a packet of so many descriptors, or one that is not plain;
+ *		returns its bytes, or 0 if there is no packet in them
+ * @flush:	give the sink what was taken
+ *
+ * @packet and @flush get the loop's last argument.
+ */
+struct i40e_tp4_rx_ops {
+	void	(*sync)(const struct tp4_frame_set *p, u32 len);
+	u32	(*packet)(struct i40e_ring *rx_ring, u32 nr, void *arg);
+	void	(*flush)(struct i40e_ring *rx_ring, void *arg);
+};
+
+static inline u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
+{
+	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
+}
+
+/* The descriptors up to @ntc are done with. */
+static inline void i40e_tp4_rx_taken(struct i40e_ring *rx_ring, u32 ntc)
+{
+	rx_ring->next_to_clean = ntc;
+	rx_ring->next_to_process = ntc;
+}
+
+/* Take plain packets, as most are, from the hardware, up to one that is not.
+ * Return: how many there were.
+ */
+static __always_inline u32
+i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
+		  const struct i40e_tp4_rx_ops *ops, u64 kind, u32 max,
+		  u32 *bytes)
+{
+	u32 ntu = rx_ring->next_to_use, count = rx_ring->count;
+	u32 nr, sum = 0, ntc = rx_ring->next_to_clean;
+	struct tp4_frame_set p;
+
+	tp4a_to_do(rx, 0, &p);
+	for (nr = 0; nr < max && ntc != ntu; nr++) {
+		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
+		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
+
+		if ((qword & kind) != I40E_TP4_RX_PLAIN || !size)
+			break;
+		/* What was received is read after its status was. */
+		dma_rmb();
+		ops->sync(&p, size);
+		tp4f_set_len(&p, size);
+		sum += size;
+		p.curr++;
+		if (unlikely(++ntc == count))
+			ntc = 0;
+	}
+	tp4a_processed(rx, nr);
+	i40e_tp4_rx_taken(rx_ring, ntc);
+	*bytes += sum;
+	return nr;
+}
+
+/* Descriptors of the next packet if all of it has been written, else 0. One
+ * that reports on a filter counts as a packet, or a part of the one it is in.
+ */
+static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
+{
+	u32 nr, ntc = rx_ring->next_to_clean;
+
+	for (nr = 1; ntc != rx_ring->next_to_use; nr++) {
+		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
+
+		if (unlikely(i40e_rx_is_programming_status(qword))) {
+			if (nr == 1)
+				return 1;
+		} else if (!(qword & I40E_RXD_QW1_LENGTH_PBUF_MASK)) {
+			return 0;
+		} else if (qword & BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)) {
+			return nr;
+		}
+		if (unlikely(++ntc == rx_ring->count))
+			ntc = 0;
+	}
+	return 0;
+}
+
+/**
+ * i40e_tp4_receive() - receive into a packet array, and flush it
+ * @rx_ring:	the ring
+ * @rx:		what its descriptors are the frames of
+ * @ops:	how it is done, a constant
+ * @kind:	I40E_TP4_RX_KIND, or less of it where the sink sees to the rest, or
+ *		0 if all packets have to go by @ops
+ * @budget:	most packets to receive
+ * @arg:	for @ops
+ *
+ * Context: NAPI of the ring.
+ * Return: packets received, and reports on filters.
+ */
+static __always_inline int
+i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
+		 const struct i40e_tp4_rx_ops *ops, u64 kind, int budget,
+		 void *arg)
+{
+	u32 bytes = 0, packets = 0;
+	int done = 0;
+
+	while (done < budget) {
+		u32 len, nr, left = I40E_TP4_RX_BATCH - done % I40E_TP4_RX_BATCH;
+
+		left = min_t(u32, left, budget - done);
+		nr = i40e_tp4_rx_plain(rx_ring, rx, ops, kind, left, &bytes);
+		packets += nr;
+		done += nr;
+		if (nr < left) {
+			nr = i40e_tp4_rx_ready(rx_ring);
+			if (!nr)
+				break;
+			/* What else is in a descriptor is read after its status
+			 * was.
+			 */
+			dma_rmb();
+			len = ops->packet(rx_ring, nr, arg);
+			bytes += len;
+			packets += !!len;
+			done++;
+		}
+		if (done % I40E_TP4_RX_BATCH == 0)
+			ops->flush(rx_ring, arg);
+	}
+	ops->flush(rx_ring, arg);
+	i40e_update_rx_stats(rx_ring, bytes, packets);
+	return done;
+}
+
+#endif /* _I40E_TP4_RX_H_ */
