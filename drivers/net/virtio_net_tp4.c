@@ -9,7 +9,8 @@
  * A buffer to receive into begins with the virtio header, which goes to the end
  * of XDP's headroom, so that the data is where it is without one. What is sent
  * has a header of the kernel's before it, for a program could change one in its
- * own memory.
+ * own memory: the same one for all packets that ask for nothing, one each for
+ * those whose metadata does.
  *
  * The rings map buffers as they map those of skbs: where the device goes round
  * the DMA API, as most do, that costs nothing.
@@ -67,7 +68,9 @@ MODULE_IMPORT_NS(TPACKET4);
  * @refill_ns:	when
  * @tx:		what it sends: under the lock of the netdev's Tx queue; NULL
  *		where the socket only receives
- * @hdr:	of all packets that are sent: it asks for nothing
+ * @hdr:	of all packets that are sent and ask for nothing
+ * @hdrs:	of those that ask for something, by the handle of the packet; NULL
+ *		where the ring has no metadata
  */
 struct virtnet_tp4 {
 	struct virtnet_tp4	*next;
@@ -84,6 +87,7 @@ struct virtnet_tp4 {
 
 	struct tp4_packet_array	*tx;
 	struct virtio_net_common_hdr hdr;
+	struct virtio_net_common_hdr *hdrs;
 };
 
 /* ---- receiving ---- */
@@ -182,40 +186,58 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 }
 
 /* Look at the header in a packet's first buffer, once: the program can write
- * there. @nr is set to the number of the packet's buffers.
+ * there. @nr is set to the number of the packet's buffers, @flags to its flags.
  * Return: whether a descriptor can tell of it. What it cannot the device was
  * told not to send.
  */
-static bool virtnet_tp4_rx_header(const struct virtnet_info *vi,
-				  const struct tp4_frame_set *p, u32 len,
-				  u32 *nr)
+static __always_inline bool
+virtnet_tp4_rx_header(const struct virtnet_info *vi,
+		      const struct tp4_frame_set *p, u32 len, u32 *nr,
+		      u8 *flags)
 {
 	const struct virtio_net_common_hdr *hdr;
 
 	*nr = 1;
+	*flags = 0;
 	if (unlikely(len < vi->hdr_len + ETH_HLEN))
 		return false;
 	hdr = tp4f_get_data(p) - vi->hdr_len;
 	if (vi->mergeable_rx_bufs)
 		*nr = virtio16_to_cpu(vi->vdev,
 				      READ_ONCE(hdr->mrg_hdr.num_buffers));
-	return !(READ_ONCE(hdr->hdr.flags) & VIRTIO_NET_HDR_F_NEEDS_CSUM) &&
+	*flags = READ_ONCE(hdr->hdr.flags);
+	return !(*flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) &&
 	       !READ_ONCE(hdr->hdr.gso_type);
 }
 
-/* Receive a packet whose first buffer is @ptr.
+/* Tell what the header of a packet says of it. */
+static void virtnet_tp4_tell(const struct virtnet_info *vi,
+			     struct tp4_frame_set *p, u8 flags)
+{
+	const struct virtio_net_hdr_v1_hash *hdr = tp4f_get_data(p) -
+						   vi->hdr_len;
+
+	if (flags & VIRTIO_NET_HDR_F_DATA_VALID)
+		tp4f_set_csum_valid(p);
+	if (vi->has_rss_hash_report && vi->dev->features & NETIF_F_RXHASH &&
+	    READ_ONCE(hdr->hash_report))
+		tp4f_set_hash(p, le32_to_cpu(READ_ONCE(hdr->hash_value)));
+}
+
+/* Receive a packet that is more than one good frame, and that begins in @first;
+ * @nr and @good are what its header says.
  * Return: its length, or 0 if it was dropped.
  */
-static u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
-				 struct receive_queue *rq, void *ptr, u32 len)
+static noinline u32 virtnet_tp4_rx_other(struct virtnet_info *vi,
+					 struct receive_queue *rq,
+					 const struct tp4_frame_set *first,
+					 u32 len, u32 nr, bool good)
 {
-	u32 i, nr, bytes = 0, hdr_len = vi->hdr_len;
+	u32 i, bytes = 0, hdr_len = vi->hdr_len;
 	struct virtnet_tp4 *tp4 = rq->tp4;
-	struct tp4_frame_set p;
-	bool good;
+	struct tp4_frame_set p = *first;
+	void *ptr;
 
-	virtnet_tp4_rx_next(tp4, ptr, &p);
-	good = virtnet_tp4_rx_header(vi, &p, len, &nr);
 	for (i = 1;; i++) {
 		good = good && len <= tp4->buf_len;
 		tp4f_set_frame(&p, len - hdr_len,
@@ -240,6 +262,54 @@ static u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
 	DEV_STATS_INC(vi->dev, rx_frame_errors);
 	tp4a_reuse(tp4->rx, i);
 	return 0;
+}
+
+/* Receive a packet whose first buffer is @ptr; @meta is constant: whether the
+ * program has asked for metadata.
+ * Return: its length, or 0 if it was dropped.
+ */
+static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
+						 struct receive_queue *rq,
+						 void *ptr, u32 len, bool meta)
+{
+	struct virtnet_tp4 *tp4 = rq->tp4;
+	struct tp4_frame_set p;
+	u32 nr, bytes;
+	bool good;
+	u8 flags;
+
+	virtnet_tp4_rx_next(tp4, ptr, &p);
+	good = virtnet_tp4_rx_header(vi, &p, len, &nr, &flags);
+	if (likely(good && nr == 1 && len <= tp4->buf_len)) {
+		bytes = len - vi->hdr_len;
+		tp4f_set_len(&p, bytes);
+	} else {
+		bytes = virtnet_tp4_rx_other(vi, rq, &p, len, nr, good);
+	}
+	if (meta && bytes)
+		virtnet_tp4_tell(vi, &p, flags);
+	return bytes;
+}
+
+static __always_inline int virtnet_tp4_rx_packets(struct virtnet_info *vi,
+						  struct receive_queue *rq,
+						  int budget,
+						  struct virtnet_rq_stats *stats,
+						  bool meta)
+{
+	u32 bytes, len, all = 0;
+	int packets = 0;
+	void *ptr;
+
+	while (packets < budget && (ptr = virtqueue_get_buf(rq->vq, &len))) {
+		bytes = virtnet_tp4_rx_packet(vi, rq, ptr, len, meta);
+		if (unlikely(!bytes))
+			u64_stats_inc(&stats->drops);
+		all += bytes;
+		packets++;
+	}
+	u64_stats_add(&stats->bytes, all);
+	return packets;
 }
 
 /* Give the ring what has been received. */
@@ -271,21 +341,15 @@ static int virtnet_tp4_receive(struct virtnet_info *vi,
 			       struct virtnet_rq_stats *stats)
 {
 	struct virtnet_tp4 *tp4 = rq->tp4;
-	int packets = 0;
-	u32 bytes, len;
-	void *ptr;
+	int packets;
 
 	if (unlikely(!budget))
 		return 0;
 	tp4a_set_napi(tp4->rx, &rq->napi);
 	tp4->xdp.prog = rcu_dereference_bh(rq->xdp_prog);
-	while (packets < budget && (ptr = virtqueue_get_buf(rq->vq, &len))) {
-		bytes = virtnet_tp4_rx_packet(vi, rq, ptr, len);
-		u64_stats_add(&stats->bytes, bytes);
-		if (unlikely(!bytes))
-			u64_stats_inc(&stats->drops);
-		packets++;
-	}
+	packets = tp4a_has_meta(tp4->rx) ?
+		  virtnet_tp4_rx_packets(vi, rq, budget, stats, true) :
+		  virtnet_tp4_rx_packets(vi, rq, budget, stats, false);
 	if (tp4->xdp.prog)
 		u64_stats_add(&stats->xdp_packets, packets);
 	virtnet_tp4_rx_flush(tp4, xdp_xmit, stats);
@@ -349,27 +413,129 @@ static void virtnet_tp4_flush_sent(struct send_queue *sq, bool others)
 		napi_schedule(&sq->napi);
 }
 
+/* Can the device cut up such a packet? */
+static bool virtnet_tp4_can_gso(const struct virtnet_info *vi, u8 gso_type)
+{
+	if (gso_type & VIRTIO_NET_HDR_GSO_ECN &&
+	    !virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_ECN))
+		return false;
+	switch (gso_type & ~VIRTIO_NET_HDR_GSO_ECN) {
+	case VIRTIO_NET_HDR_GSO_TCPV4:
+		return virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_TSO4);
+	case VIRTIO_NET_HDR_GSO_TCPV6:
+		return virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_TSO6);
+	case VIRTIO_NET_HDR_GSO_UDP_L4:
+		return gso_type == VIRTIO_NET_HDR_GSO_UDP_L4 &&
+		       virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_USO);
+	default:
+		return false;
+	}
+}
+
+/* Look at what the segments of a packet are to be, whose transport header is at
+ * @start. The device sums up each of them.
+ * Return: the length of their headers, or an errno.
+ */
+static int virtnet_tp4_check_gso(const struct virtnet_info *vi,
+				 const struct tp4_frame_set *p, u32 len,
+				 u8 gso_type, u32 gso_size, u32 start,
+				 u32 offset)
+{
+	u32 hdr_len = start, check, max = U32_MAX;
+	const u8 *data = tp4f_get_data(p);
+
+	if (gso_type == VIRTIO_NET_HDR_GSO_UDP_L4) {
+		hdr_len += sizeof(struct udphdr);
+		check = offsetof(struct udphdr, check);
+		max = gso_size * UDP_MAX_SEGMENTS;
+	} else {
+		if (start + sizeof(struct tcphdr) > tp4f_get_frame_len(p))
+			return -EINVAL;
+		/* doff, in words */
+		hdr_len += (READ_ONCE(data[start + 12]) >> 4) * 4;
+		if (hdr_len < start + sizeof(struct tcphdr))
+			return -EINVAL;
+		check = offsetof(struct tcphdr, check);
+	}
+	if (offset != check || !gso_size || hdr_len >= len ||
+	    hdr_len > tp4f_get_frame_len(p) || len - hdr_len > max)
+		return -EINVAL;
+	if (len > READ_ONCE(vi->dev->gso_max_size))
+		return -EMSGSIZE;
+	return tp4f_check_len(p, vi->dev, hdr_len + gso_size) ? : hdr_len;
+}
+
+/* Write what the metadata of a packet asks for to the packet's header, if the
+ * device does that. @hdr is set to that header, or left alone if it asks for
+ * nothing.
+ * Return: 0, or an errno.
+ */
+static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
+					const struct virtnet_tp4 *tp4,
+					const struct tp4_frame_set *p, u32 len,
+					const struct virtio_net_common_hdr **hdr)
+{
+	struct virtio_net_common_hdr *to = &tp4->hdrs[tp4f_get_handle(p)];
+	bool le = virtio_legacy_is_little_endian();
+	u32 start, offset, gso_size;
+	struct virtio_net_hdr from;
+	int ret;
+
+	ret = tp4f_get_vnet_hdr(p, &from);
+	if (ret)
+		return ret;
+	if (!from.flags && !from.gso_type)
+		return tp4f_check_len(p, vi->dev, len);
+	/* A device that cuts up packets needs to know where to sum up, too. */
+	if (!from.flags || !virtio_has_feature(vi->vdev, VIRTIO_NET_F_CSUM))
+		return -EOPNOTSUPP;
+
+	start = __virtio16_to_cpu(le, from.csum_start);
+	offset = __virtio16_to_cpu(le, from.csum_offset);
+	/* As virtio_net_hdr_to_skb() */
+	if (start < ETH_HLEN + sizeof(struct iphdr) ||
+	    start + offset + sizeof(__sum16) > len)
+		return -EINVAL;
+	*to = (struct virtio_net_common_hdr) {
+		.hdr.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.hdr.csum_start = cpu_to_virtio16(vi->vdev, start),
+		.hdr.csum_offset = cpu_to_virtio16(vi->vdev, offset),
+	};
+	*hdr = to;
+	if (!from.gso_type)
+		return tp4f_check_len(p, vi->dev, len);
+
+	if (!virtnet_tp4_can_gso(vi, from.gso_type))
+		return -EOPNOTSUPP;
+	gso_size = __virtio16_to_cpu(le, from.gso_size);
+	ret = virtnet_tp4_check_gso(vi, p, len, from.gso_type, gso_size, start,
+				    offset);
+	if (ret < 0)
+		return ret;
+	to->hdr.gso_type = from.gso_type;
+	to->hdr.gso_size = cpu_to_virtio16(vi->vdev, gso_size);
+	to->hdr.hdr_len = cpu_to_virtio16(vi->vdev, ret);
+	return 0;
+}
+
 /* Return: 0, or an errno that the packet has to come back with. */
 static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
 				   struct send_queue *sq,
 				   struct tp4_frame_set *p, u32 len)
 {
-	int err = 0, nr = 1 + tp4f_num_frames(p);
+	const struct virtio_net_common_hdr *hdr = &sq->tp4->hdr;
+	int err, nr = 1 + tp4f_num_frames(p);
 	struct scatterlist *sg = sq->sg;
-	struct virtio_net_hdr hdr = {};
 
 	if (unlikely(tp4f_has_meta(p)))
-		err = tp4f_get_vnet_hdr(p, &hdr);
-	if (!err)
+		err = virtnet_tp4_do_meta(vi, sq->tp4, p, len, &hdr);
+	else
 		err = tp4f_check_len(p, vi->dev, len);
 	if (unlikely(err))
 		return err;
-	/* The one header there is asks for nothing. */
-	if (unlikely(hdr.flags || hdr.gso_type))
-		return -EOPNOTSUPP;
 
 	sg_init_table(sg, nr);
-	sg_set_buf(sg, &sq->tp4->hdr, vi->hdr_len);
+	sg_set_buf(sg, hdr, vi->hdr_len);
 	do {
 		sg_set_page(++sg, tp4f_get_page(p), tp4f_get_frame_len(p),
 			    offset_in_page(tp4f_get_data(p)));
@@ -463,6 +629,7 @@ static void virtnet_tp4_free(struct virtnet_tp4 *tp4)
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
 	tp4a_free(tp4->to_kernel);
+	kfree(tp4->hdrs);
 	kfree(tp4);
 }
 
@@ -470,6 +637,7 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 					     const struct tp4_netdev_parms *parms)
 {
 	int queue = parms->queue_pair;
+	u32 nr = vi->sq[queue].vq->num_max;
 	struct virtnet_tp4 *tp4;
 
 	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL_ACCOUNT);
@@ -486,10 +654,16 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 		goto free;
 	/* The rings may grow up to that. */
 	if (parms->tx_opaque) {
-		tp4->tx = tp4a_tx_new(parms->tx_opaque,
-				      vi->sq[queue].vq->num_max, NULL);
+		tp4->tx = tp4a_tx_new(parms->tx_opaque, nr, NULL);
 		if (!tp4->tx)
 			goto free;
+		nr = roundup_pow_of_two(max_t(u32, nr, TP4_MAX_FRAMES));
+		if (tp4a_has_meta(tp4->tx)) {
+			tp4->hdrs = kcalloc(nr, sizeof(*tp4->hdrs),
+					    GFP_KERNEL_ACCOUNT);
+			if (!tp4->hdrs)
+				goto free;
+		}
 	}
 	if (parms->rx_opaque) {
 		tp4->rx = tp4a_rx_new(parms->rx_opaque,

@@ -6,7 +6,8 @@
  * without addresses; they are of i40e or of virtio_net. TPACKET4_PORT_RESET is a
  * shell command that resets v4b, TPACKET4_PORT_REPLUG one that removes it from
  * its bus and has it found again. TPACKET4_PORT_MTU is the largest MTU that the
- * tests of contents are to set.
+ * tests of contents are to set. TPACKET4_PORT_VALID is set if virtio's devices vouch
+ * for checksums that are right.
  */
 #include "meta.h"
 #include "netdev.h"
@@ -1036,8 +1037,8 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	struct zc a, b;
 	__u64 before;
 
-	if (run("ethtool -i %s | grep -qw i40e", if_a))
-		SKIP(return, "the driver has no offloads for it");
+	if (is_virtio())
+		SKIP(return, "these are the offloads of i40e's hardware");
 	/* with that headroom, fewer bytes fit in five frames */
 	ASSERT_EQ(0, both_mtu(4000));
 	ASSERT_EQ(0, zc_open(&a, &cfg));
@@ -1126,6 +1127,227 @@ TEST_F_TIMEOUT(port, metadata, 120)
 		  (TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH));
 	pv4_close(&copy);
 	zc_close(&a);
+}
+
+static bool offers(const char *offload)
+{
+	return !run("ethtool -k %s | grep '%s: on'", if_a, offload);
+}
+
+/* Receives the segments that a packet of fill_ip4() was cut up into. */
+static void recv_segments(struct __test_metadata *_metadata, struct zc *z,
+			  int proto, unsigned int payload, unsigned int size,
+			  uint32_t seq)
+{
+	unsigned int from, head = L4 + header_len(proto);
+	static char buf[BUF_SIZE];
+	int len;
+
+	for (from = 0; from < payload; from += len - head) {
+		len = zc_recv(z, buf, sizeof(buf), WAIT_MS);
+		ASSERT_TRUE(ip4_ok(buf, len, proto, payload, from, seq)) {
+			TH_LOG("from %u: received %d", from, len);
+		}
+		ASSERT_TRUE(len == (int)(head + size) ||
+			    from + len - head == payload);
+		EXPECT_EQ(0U, z->s.got.flags & (TP4_META_CSUM | TP4_META_GSO));
+	}
+}
+
+/* Sums elsewhere, in no packet that anybody knows, and where none can be */
+static void expect_sums(struct __test_metadata *_metadata, struct zc *a,
+			struct zc *b)
+{
+	const struct {
+		unsigned int start, offset;
+	} bad[] = {
+		{ TX_LEN - 1, 0 }, { TX_LEN - 2, 1 }, { 40, TX_LEN - 41 },
+		{ 0xffff, 0xffff }, { 0, 40 }, { L4 - 1, 20 },
+	};
+	struct tpacket4_meta m = { .flags = TP4_META_CSUM };
+	static char pkt[BUF_SIZE], buf[BUF_SIZE];
+	unsigned int i, start;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		fill_packet(pkt, TX_LEN, i);
+		m.csum_start = bad[i].start;
+		m.csum_offset = bad[i].offset;
+		EXPECT_EQ(EINVAL, send_meta(a, &m, pkt, TX_LEN)) {
+			TH_LOG("bad sum %u", i);
+		}
+	}
+	for (start = L4; start < TX_LEN - 32; start += 94) {
+		fill_packet(pkt, TX_LEN, start);
+		put16(pkt + start + 20, 0);
+		m.csum_start = start;
+		m.csum_offset = 20;
+		ASSERT_EQ(0, send_meta(a, &m, pkt, TX_LEN));
+		ASSERT_EQ(TX_LEN, zc_recv(b, buf, sizeof(buf), WAIT_MS));
+		EXPECT_EQ(0xffffU, sum_up(buf + start, TX_LEN - start, 0));
+		memset(buf + start + 20, 0, 2);
+		EXPECT_EQ(0, memcmp(pkt, buf, TX_LEN));
+	}
+}
+
+static void expect_segments(struct __test_metadata *_metadata, struct zc *a,
+			    struct zc *b)
+{
+	const struct {
+		unsigned int size, start, offset;
+		char doff;
+		int error;
+	} bad[] = {
+		{ 0, L4, 16, 0x50, EINVAL },
+		{ 20000, L4, 16, 0x50, EMSGSIZE },
+		{ 500, L4, 6, 0x50, EINVAL },		/* UDP's */
+		{ 500, L4, 16, 0x40, EINVAL },
+		{ 500, TX_LEN - 30, 16, (char)0xf0, EINVAL },
+		{ 500, TX_LEN - 18, 16, 0x50, EINVAL },
+	};
+	static char pkt[BUF_SIZE], buf[BUF_SIZE];
+	unsigned int i, k, payload;
+	struct tpacket4_meta m;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		fill_ip4(pkt, IPPROTO_TCP, 1000, i);
+		m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, bad[i].size);
+		m.csum_start = bad[i].start;
+		m.csum_offset = bad[i].offset;
+		if (bad[i].start + 12 < TX_LEN)
+			pkt[bad[i].start + 12] = bad[i].doff;
+		EXPECT_EQ(bad[i].error, send_meta(a, &m, pkt, TX_LEN)) {
+			TH_LOG("bad segments %u", i);
+		}
+	}
+	/* each packet has a header of its own: all at once */
+	for (k = 0; k < 10; k++) {
+		for (i = 0; i < 4; i++) {
+			payload = i == 2 ? 5000 + 500 * k : 700;
+			fill_ip4(pkt, IPPROTO_TCP, payload, 4 * k + i);
+			m = csum_meta(IPPROTO_TCP);
+			if (i == 2)
+				m = gso_meta(IPPROTO_TCP,
+					     VIRTIO_NET_HDR_GSO_TCPV4, 1000 + k);
+			a->s.put = i ? &m : NULL;
+			ASSERT_EQ(0, zc_put(a, pkt, L4 + 20 + payload, 900,
+					    HEADROOM));
+			a->s.put = NULL;
+		}
+		ASSERT_EQ(0, zc_kick(a));
+		ASSERT_EQ(L4 + 20 + 700, zc_recv(b, buf, sizeof(buf), WAIT_MS));
+		fill_ip4(pkt, IPPROTO_TCP, 700, 4 * k);
+		EXPECT_EQ(0, memcmp(pkt, buf, L4 + 20 + 700));
+		recv_segments(_metadata, b, IPPROTO_TCP, 700, 700, 4 * k + 1);
+		recv_segments(_metadata, b, IPPROTO_TCP, 5000 + 500 * k,
+			      1000 + k, 4 * k + 2);
+		recv_segments(_metadata, b, IPPROTO_TCP, 700, 700, 4 * k + 3);
+		ASSERT_TRUE(zc_reap_all(a, WAIT_MS));
+	}
+}
+
+/* A virtio_net device has the offloads that the machine offers: none, or sums
+ * anywhere in a packet and segments of TCP, and hashes of what is received.
+ */
+TEST_F_TIMEOUT(port, offloads, 120)
+{
+	static const int protos[] = { IPPROTO_UDP, IPPROTO_TCP };
+	static char pkt[BUF_SIZE], buf[BUF_SIZE];
+	struct zc_cfg cfg = {
+		.ifname = if_a, .n = 1, .headroom = HEADROOM, .meta = true,
+	};
+	unsigned int i, len, payload, last = 0;
+	bool csum, tso, uso, hash, valid = getenv("TPACKET4_PORT_VALID");
+	struct tpacket4_meta m;
+	struct zc a, b;
+	__u64 before;
+
+	if (!is_virtio())
+		SKIP(return, "port.metadata is for i40e");
+	csum = offers("tx-checksum-ip-generic");
+	tso = offers("tx-tcp-segmentation");
+	uso = offers("tx-udp-segmentation");
+	hash = !run("ethtool -K %s rxhash on", if_b);
+	TH_LOG("checksums: %d, TSO: %d, USO: %d, hashes: %d", csum, tso, uso,
+	       hash);
+	ASSERT_EQ(0, both_mtu(port_mtu(4000)));
+	ASSERT_EQ(0, zc_open(&a, &cfg));
+	cfg.ifname = if_b;
+	ASSERT_EQ(0, zc_open(&b, &cfg));
+
+	/* nobody has looked at a checksum that nobody has finished */
+	for (i = 0; i < 8; i++) {
+		payload = 100 + 300 * (i / 2);
+		fill_ip4(pkt, protos[i % 2], payload, i);
+		put16(pkt + L4, i % 2);		/* two flows */
+		len = L4 + header_len(protos[i % 2]) + payload;
+		before = real_ns();
+		ASSERT_EQ(0, send_meta(&a, NULL, pkt, len));
+		ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+		EXPECT_EQ(0, memcmp(pkt, buf, len));
+		EXPECT_EQ(hash ? TP4_META_RX_HASH : 0U, b.s.got.flags);
+		if (hash && i > 1)
+			EXPECT_EQ(i % 2, last != b.s.got.hash);
+		if (i % 2 == 0)
+			last = b.s.got.hash;
+		EXPECT_EQ(len, b.s.got.wire_len);
+		EXPECT_EQ(htons(ETH_P_IP), b.s.got.protocol);
+		EXPECT_LE(before, b.s.got.tstamp);
+		EXPECT_GE(real_ns(), b.s.got.tstamp);
+	}
+
+	/* right ones */
+	for (i = 0; i < 4; i++) {
+		fill_ip4(pkt, protos[i % 2], 500, i);
+		len = L4 + header_len(protos[i % 2]) + 500;
+		put16(pkt + L4 + check_at(protos[i % 2]),
+		      ~sum_up(pkt + L4, len - L4, 0));
+		ASSERT_EQ(0, send_meta(&a, NULL, pkt, len));
+		ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+		EXPECT_EQ(0, memcmp(pkt, buf, len));
+		EXPECT_EQ(valid ? TP4_META_RX_CSUM_VALID : 0U,
+			  b.s.got.flags & TP4_META_RX_CSUM_VALID);
+	}
+
+	/* one that it finishes, of a packet in one frame and in several */
+	for (i = 0; i < 8; i++) {
+		payload = i < 6 ? 100 + 600 * (i / 2) : port_mtu(4000) - 40;
+		fill_ip4(pkt, protos[i % 2], payload, i);
+		len = L4 + header_len(protos[i % 2]) + payload;
+		m = csum_meta(protos[i % 2]);
+		ASSERT_EQ(csum ? 0 : EOPNOTSUPP, send_meta(&a, &m, pkt, len));
+		if (!csum)
+			continue;
+		ASSERT_EQ((int)len, zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+		EXPECT_TRUE(ip4_ok(buf, len, protos[i % 2], payload, 0, i));
+		EXPECT_EQ(0U, b.s.got.flags & TP4_META_CSUM);
+	}
+
+	/* what no device does, or not as the packet is */
+	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
+	m = csum_meta(IPPROTO_TCP);
+	m.flags = TP4_META_TX_LAUNCH;
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
+	m.flags = TP4_META_GSO;
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP, 500);
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 500);
+	if (!uso)
+		EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
+	if (!tso)
+		EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	if (csum)
+		expect_sums(_metadata, &a, &b);
+	if (tso)
+		expect_segments(_metadata, &a, &b);
+	EXPECT_EQ(-EAGAIN, zc_recv(&b, buf, sizeof(buf), QUIET_MS));
+	EXPECT_TRUE(zc_books_balance(&a, NULL));
+	EXPECT_TRUE(zc_books_balance(&b, NULL));
+	zc_close(&b);
+	zc_close(&a);
+	run("ethtool -K %s rxhash off", if_b);
 }
 
 /* A device that goes away gives everything back. The last test: what the load
