@@ -120,7 +120,8 @@ clean:
 ##   MINUTES=n SEED=s    fuzz, soak; scripts/fuzz --help and scripts/soak --help
 ##                       tell of more, and of PARTS=
 ##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator,
-##                       or virtio: two virtio_net devices
+##                       or virtio: two virtio_net devices; virtio-tap: the same
+##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: drop what the other side has changed
 .PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree
