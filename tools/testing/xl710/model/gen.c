@@ -31,14 +31,11 @@ static uint64_t rate(XL710State *s)
     return MIN(s->gen_rate, line);
 }
 
-/* The flows differ in their source port, in more than its lowest bits */
-static void build(XL710State *s)
+/* A packet of that length to that address, without a CRC and a flow */
+void xl710_gen_build(uint8_t *p, uint32_t len, const uint8_t *mac)
 {
-    uint8_t *p = s->gen_pkt;
-    uint32_t len = s->gen_size - 4;
-
     memset(p, 0, len);
-    memcpy(p, s->conf.macaddr.a, 6);
+    memcpy(p, mac, 6);
     p[6] = 0x02;
     p[11] = 0x01;
     stw_be_p(p + 12, ETH_P_IP);
@@ -52,6 +49,12 @@ static void build(XL710State *s)
     stw_be_p(p + 36, DST_PORT);
     stw_be_p(p + 38, len - 34);
     /* no UDP checksum: then the flows differ in two bytes only */
+}
+
+/* The flows differ in their source port, in more than its lowest bits */
+void xl710_gen_set_flow(uint8_t *p, uint32_t flow)
+{
+    stw_be_p(p + 34, SRC_PORT + (uint64_t)flow * SCATTER % PORTS);
 }
 
 static bool may_run(XL710State *s)
@@ -98,8 +101,7 @@ static void gen_tick(void *opaque)
     for (; n && misses < s->gen_flows; n--) {
         uint32_t delivered = xl710_reg(s, GLV_UPRC(0));
 
-        stw_be_p(s->gen_pkt + 34,
-                 SRC_PORT + (uint64_t)s->gen_flow * SCATTER % PORTS);
+        xl710_gen_set_flow(s->gen_pkt, s->gen_flow);
         s->gen_flow = s->gen_flow + 1 < s->gen_flows ? s->gen_flow + 1 : 0;
         xl710_rx(s, s->gen_pkt, s->gen_size - 4, false);
         if (xl710_reg(s, GLV_UPRC(0)) != delivered) {
@@ -127,7 +129,7 @@ void xl710_gen_update(XL710State *s)
     if (!may_run(s)) {
         timer_del(s->gen_timer);
     } else if (!timer_pending(s->gen_timer)) {
-        build(s);
+        xl710_gen_build(s->gen_pkt, s->gen_size - 4, s->conf.macaddr.a);
         s->gen_start = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         s->gen_due = 0;
         timer_mod(s->gen_timer, s->gen_start + TICK_NS);

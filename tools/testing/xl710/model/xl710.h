@@ -475,6 +475,8 @@ void xl710_fd_program(XL710State *s, int q, const uint64_t *desc,
 void xl710_gen_init(XL710State *s);
 void xl710_gen_uninit(XL710State *s);
 void xl710_gen_update(XL710State *s);
+void xl710_gen_build(uint8_t *p, uint32_t len, const uint8_t *mac);
+void xl710_gen_set_flow(uint8_t *p, uint32_t flow);
 
 /* knobs.c */
 void xl710_knobs_init(XL710State *s);
