@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Instructions a packet, AF_PACKET beside AF_XDP, on i40e and on veth.
+"""Instructions a packet, AF_PACKET beside AF_XDP, on i40e, virtio_net and veth.
 
 Boots the plain kernel with one virtual CPU that works, where a nanosecond is an
-instruction: with the XL710's generator, with its sink and with a veth pair. Of
-the ways to wait that a version has, the cheapest one counts. Prints a table and
-writes out/bench.json; scripts/bench_plot.py makes a picture of that.
+instruction: with a port of i40e and one of virtio_net that receive by themselves,
+and whose packets are gone at once, and with a veth pair. Of the ways to wait that a
+version has, the cheapest one counts. Prints a table and writes out/bench.json;
+scripts/bench_plot.py makes a picture of that.
 """
 
 import argparse
@@ -160,9 +161,46 @@ def run_vm(
     return results
 
 
+def nic_of(device: str, rate: int, size: str) -> str:
+    """A port that receives by itself, and what it sends is gone."""
+    if device == "virtio":
+        return f"virtio-gen,rate={rate},flows=64,size={size}"
+    return (
+        f"xl710-gen,gen-rate={rate},gen-flows=64"
+        f",gen-size={int(size) + CRC},gen-line={LINE}"
+    )
+
+
+def run_generator(device: str, args: argparse.Namespace) -> list[Result]:
+    """Measure on such a port."""
+    asked, queues = args.versions.split(), args.queues
+    if device == "virtio":
+        # The model has one queue, and Linux 6.12's driver no zero-copy mode of AF_XDP.
+        asked = [v for v in asked if v != "AF_XDP+ZC"]
+        queues = "1"
+    streams = [v for v in asked if v in STREAM_VERSIONS]
+    floods = [v for v in asked if v not in STREAM_VERSIONS]
+    results: list[Result] = []
+    for size in args.sizes.split():
+        for benchmark, rate, versions in (
+            ("rxdrop", FLOOD, asked),
+            ("tcpdump", FLOOD, asked if device == "i40e" else []),
+            ("l2fwd", FLOOD, floods),
+            ("l2fwd", STREAM, streams),
+            ("txpush", 0, asked),
+        ):
+            if benchmark not in args.benchmarks.split() or not versions:
+                continue
+            name = f"bench-{device}-{benchmark}-{size}-{rate}"
+            words = [" ".join(versions), queues, size]
+            nic = nic_of(device, rate, size)
+            results += run_vm(name, device, nic, benchmark, words, args)
+    return results
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--devices", default="i40e veth")
+    parser.add_argument("--devices", default="i40e virtio veth")
     parser.add_argument("--benchmarks", default=" ".join(BENCHMARKS))
     parser.add_argument("--sizes", default="64 1500")
     parser.add_argument("--queues", default="1 2 4")
@@ -174,32 +212,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=OUT / "bench.json")
     args = parser.parse_args()
     proc.stop_on_signals()
-    asked = args.benchmarks.split()
     results: list[Result] = []
-    if "i40e" in args.devices.split():
-        if not args.qemu:
-            sys.exit("bench: --qemu, please: scripts/qemu.sh --print tells which")
-        asked_versions = args.versions.split()
-        streams = [v for v in asked_versions if v in STREAM_VERSIONS]
-        floods = [v for v in asked_versions if v not in STREAM_VERSIONS]
-        for size in args.sizes.split():
-            for benchmark, rate, versions in (
-                ("rxdrop", FLOOD, asked_versions),
-                ("tcpdump", FLOOD, asked_versions),
-                ("l2fwd", FLOOD, floods),
-                ("l2fwd", STREAM, streams),
-            ):
-                if benchmark not in asked or not versions:
-                    continue
-                nic = f"xl710-gen,gen-rate={rate},gen-flows=64"
-                nic += f",gen-size={int(size) + CRC},gen-line={LINE}"
-                words = [" ".join(versions), args.queues, size]
-                name = f"bench-i40e-{benchmark}-{size}-{rate}"
-                results += run_vm(name, "i40e", nic, benchmark, words, args)
-        if "txpush" in asked:
-            words = [args.versions, args.queues, args.sizes]
-            nic = "xl710-gen,gen-rate=0"
-            results += run_vm("bench-i40e-tx", "i40e", nic, "txpush", words, args)
+    for device in "i40e", "virtio":
+        if device in args.devices.split():
+            if not args.qemu:
+                sys.exit("bench: --qemu, please: scripts/qemu.sh --print tells which")
+            results += run_generator(device, args)
     if "veth" in args.devices.split():
         versions = " ".join(v for v in args.versions.split() if v != "AF_XDP+ZC")
         words = [versions, args.queues, args.sizes]
