@@ -34,7 +34,7 @@ STYLES = {
     "AF_XDP": ("0.9", ".."),
     "AF_XDP+ZC": ("0.55", "xx"),
 }
-TITLES = {"i40e": "XL710 (i40e)", "veth": "veth, both ends"}
+TITLES = {"i40e": "XL710 (i40e)", "veth": "veth, both ends", "virtio": "virtio_net"}
 
 
 def panel(axes: Axes, results: list[Result]) -> None:
@@ -74,6 +74,10 @@ def main() -> None:
     # Of tcpdump, nobody knows the program's share.
     results = [r for r in best_of(all_results) if r.queues == queues]
     results = [r for r in results if r.kernel is not None]
+    if not results:
+        Path(sys.argv[2]).unlink(missing_ok=True)  # that of an earlier run
+        print("bench_plot.py: no picture: it shows shares, and tcpdump's has none")
+        return
     devices = sorted({r.device for r in results})
     figure, all_axes = plt.subplots(
         len(devices), 1, figsize=(9, 3.6 * len(devices)), squeeze=False

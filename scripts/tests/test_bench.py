@@ -3,11 +3,15 @@
 """What scripts/bench.py makes of the lines that come from the guest."""
 
 import json
+import subprocess
 import sys
+import tempfile
 import unittest
+from dataclasses import asdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+SCRIPTS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SCRIPTS))
 
 import bench
 
@@ -46,6 +50,25 @@ class Lines(unittest.TestCase):
         results = [r for r in map(bench.parse_line, runs) if r]
         self.assertEqual([r.wait for r in bench.best_of(results)], ["busy"])
         self.assertIn("200 (250 + 50) busy", bench.table(results))
+
+
+class Picture(unittest.TestCase):
+    def test_of_tcpdump_alone_there_is_none(self) -> None:
+        said = json.dumps({"ns_per_packet": 1242, "drops": 0, "packets": 1000})
+        result = bench.parse_line(f"@ i40e tcpdump 64 1 V4+ZC sleep {said}")
+        assert result
+        with tempfile.TemporaryDirectory() as directory:
+            numbers, picture = Path(directory, "in.json"), Path(directory, "out.svg")
+            numbers.write_text(json.dumps([asdict(result)]))
+            picture.write_text("an older one")
+            plot = ["/usr/bin/python3", str(SCRIPTS / "bench_plot.py")]
+            run = subprocess.run(
+                [*plot, str(numbers), str(picture)], capture_output=True, check=False
+            )
+            if b"no matplotlib" in run.stderr:
+                self.skipTest("no matplotlib")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertFalse(picture.exists())
 
 
 if __name__ == "__main__":
