@@ -408,7 +408,7 @@ int i40e_clean_rx_pages(struct i40e_ring *rx_ring, int budget)
 				I40E_PAGES_KIND, budget, &run);
 	i40e_finalize_xdp_rx(rx_ring, run.xdp);
 	/* One at a time is too slow. */
-	if (I40E_DESC_UNUSED(rx_ring) >= rx_ring->count / 2 &&
+	if (I40E_DESC_UNUSED(rx_ring) >= I40E_RX_BUFFER_WRITE &&
 	    i40e_pages_fill(rx_ring))
 		return budget;
 	return done;
