@@ -319,7 +319,7 @@ static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit
 	struct tp4_xdp *xdp = &tp4->xdp;
 
 	tp4a_flush(tp4->rx);
-	if (!xdp->prog)
+	if (!xdp->prog && likely(!xdp->errors))
 		return;
 	if (xdp->tx)
 		*xdp_xmit |= VIRTIO_XDP_TX;

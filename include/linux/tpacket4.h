@@ -156,7 +156,8 @@ struct tp4_frame_set {
  * @buff:	what the program gets to see, a part of whatever the driver's own
  *		XDP metadata functions expect it to be a part of
  * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
- * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL
+ * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL and
+ *		TP4_RING_TO_STACK
  * @prepare:	called before @prog sees a packet, or its copy, in @buff: lets
  *		what @buff is a part of tell of the packet; or NULL. Every packet
  *		that is flushed while there is a program comes by here
@@ -631,6 +632,9 @@ static inline int tp4f_check_len(const struct tp4_frame_set *p,
  * tp4a_set_xdp() - let packets meet an XDP program when they are flushed
  * @a:		an Rx array of a V4 ring
  * @xdp:	the program, and where its verdicts lead; lives as long as @a
+ *
+ * Every driver calls it: the stack gets its copies of packets by @xdp, too,
+ * where the program has asked for that with TP4_RING_TO_STACK.
  *
  * Context: Before the array is used.
  */

@@ -61,5 +61,6 @@ static inline void tp4a_empty(const struct tp4_packet_array *a,
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
 int tp4a_run_xdp(struct tp4_packet_array *a);
+void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end);
 
 #endif

@@ -362,6 +362,17 @@ static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
 	return tp4a_tx_flush(a, end);
 }
 
+/* What a program with TP4_RING_TO_STACK gets, the stack gets, too. */
+static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
+{
+	int packets;
+
+	tp4a_copy_to_kernel(a, end);
+	packets = tp4a_rx_flush(a, end);
+	tp4a_flush(a->xdp->to_kernel);
+	return packets;
+}
+
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
 	tp4q_rx_count_drop(tp4a_end(a)->q);
@@ -475,6 +486,14 @@ static const struct tp4_array_ops tp4a_ring_ops = {
 	.free = tp4a_give_back,
 };
 
+/* For Rx: a kind of its own, so that nobody else is asked what he is. */
+static const struct tp4_array_ops tp4a_tap_ops = {
+	.populate = tp4a_populate_ring,
+	.flush = tp4a_flush_to_both,
+	.no_frame = tp4a_no_posted_frame,
+	.free = tp4a_give_back,
+};
+
 static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 					      struct device *dev,
 					      enum tp4_validation validation)
@@ -544,6 +563,8 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	if (!a)
 		return NULL;
 
+	if (q->flags & TP4_RING_TO_STACK)
+		a->ops = &tp4a_tap_ops;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(end);
 	/* What copy mode has taken and not used is for this array to take. */

@@ -38,6 +38,7 @@ struct tp4_tx;
  * @mask:	slots of the ring, less one
  * @offset:	bytes from the start of a frame to received data
  * @room:	bytes of received data that a frame takes
+ * @flags:	TP4_RING_*, what the program has asked for
  * @meta:	TP4_META where packets have metadata, else 0
  * @zerocopy:	the driver reads the ring, not the socket
  * @in_chain:	the descriptors of a packet that was refused as too long are
@@ -77,6 +78,7 @@ struct tp4_queue {
 	u32			mask;
 	u32			offset;
 	u32			room;
+	u32			flags;
 	u8			meta;
 	bool			zerocopy;
 	bool			in_chain;

@@ -24,6 +24,12 @@
 /* What the option's first version had */
 #define TP4_REQ_SIZE_MIN	offsetofend(struct tpacket_req4, desc_nr)
 
+/* What a program may ask for, by ring */
+static const u32 tp4_ring_flags[] = {
+	TP4_RING_META | TP4_RING_TO_STACK,
+	TP4_RING_META,
+};
+
 /* Bytes that a frame must at least have behind the headroom */
 #define TP4_ROOM_MIN		64
 
@@ -49,6 +55,7 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 	q->mask = req->desc_nr - 1;
 	q->offset = offset;
 	q->room = area->frame_size - offset;
+	q->flags = req->flags;
 	q->meta = req->flags & TP4_RING_META ? TP4_META : 0;
 	return q;
 }
@@ -93,7 +100,7 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 			      optlen);
 	if (err)
 		return err;
-	if ((req4.flags & ~TP4_RING_META) || req4.reserved)
+	if ((req4.flags & ~tp4_ring_flags[tx]) || req4.reserved)
 		return -EINVAL;
 	if (!req4.desc_nr)
 		return 0;
@@ -145,7 +152,7 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 	if (q)
 		q->ring = ring;
 	/* packet_diag shows this word, otherwise V3's. */
-	rb->prb_bdqc.feature_req_word = q && q->meta ? TP4_RING_META : 0;
+	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
 	swap(po->tp4_queue[tx], po->tp4_spare[tx]);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_swap);

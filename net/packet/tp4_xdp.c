@@ -255,6 +255,27 @@ error:
 }
 
 /**
+ * tp4a_copy_to_kernel() - let the stack have a copy of what the ring gets
+ * @a:		an Rx array of a V4 ring that tp4a_set_xdp() was called for
+ * @end:	behind the last frame that the ring gets
+ *
+ * Before the ring gets it, for then the program can write to it. The copies
+ * wait to be flushed, behind what XDP has passed to the stack alone.
+ *
+ * Context: Softirq, as NAPI.
+ */
+void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end)
+{
+	struct tp4_frame_set p;
+	u32 pos;
+
+	for (pos = a->start; pos != end; pos = p.end) {
+		tp4a_get_packet(a, pos, &p);
+		tp4_xdp_to_kernel(a->xdp, &p, tp4f_first(&p)->meta_len);
+	}
+}
+
+/**
  * tp4a_run_xdp() - run XDP on what has been received, and flush
  * @a:	an Rx array of a V4 ring with a program, and with frames to flush
  *
@@ -275,15 +296,9 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	rxq.mem.id = 0;
 	rxq.frag_size = PAGE_SIZE;
 	for (; pos != a->curr; pos = next) {
-		struct tp4_frame_set p = {
-			.pkt_arr = a,
-			.start = pos,
-			.curr = pos,
-			.end = pos + 1,
-		};
+		struct tp4_frame_set p;
 
-		while (a->items[(p.end - 1) & a->mask].flags & TP4_PKT_CONT)
-			p.end++;
+		tp4a_get_packet(a, pos, &p);
 		next = p.end;
 		if (!tp4_xdp_packet(xdp, &rxq, &p))
 			continue;

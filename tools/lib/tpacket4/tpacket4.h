@@ -178,6 +178,7 @@ struct tp4_socket {
  * @meta: not 0: packets have metadata, both ways, see tp4_meta(). There is room
  *        for it in front of received data, so @headroom is 64 at least; an area
  *        that @mr_fd has must have as much
+ * @to_stack: not 0: in zero-copy mode, the stack gets what the Rx ring gets
  *
  * What is left zero has the default that is said here, so name what you set:
  * designated initializers in C, or an object that is all zeroes, to which you
@@ -192,6 +193,7 @@ struct tp4_options {
 	int mr_fd;
 	int fd;
 	int meta;
+	int to_stack;
 };
 
 /**
@@ -1044,7 +1046,7 @@ static inline void tp4_close(struct tp4_socket *s)
 
 /* Ring opt (PACKET_RX_RING or PACKET_TX_RING) of nr descriptors; 0: none. */
 static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
-				 int meta)
+				 __u32 flags)
 {
 	struct tpacket_req4 req;
 
@@ -1053,7 +1055,7 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 	memset(&req, 0, sizeof(req));
 	req.mr_fd = mr_fd;
 	req.desc_nr = nr;
-	req.flags = meta ? TP4_RING_META : 0;
+	req.flags = flags;
 	if (setsockopt(fd, SOL_PACKET, opt, &req, sizeof(req)))
 		return -errno;
 	return 0;
@@ -1064,6 +1066,7 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 {
 	int err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
 	int mr_fd = opt->area ? fd : opt->mr_fd;
+	__u32 flags = opt->meta ? TP4_RING_META : 0;
 	__u32 headroom = opt->headroom;
 
 	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
@@ -1072,10 +1075,11 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 		err = tp4_area_register(opt->area, fd, headroom);
 	if (!err)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
-				     opt->meta);
+				     flags | (opt->to_stack ?
+					      TP4_RING_TO_STACK : 0));
 	if (!err)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
-				     opt->meta);
+				     flags);
 	return err;
 }
 

@@ -116,7 +116,7 @@ TEST_F(meta, ring_request)
 		fd = pv4_socket();
 		ASSERT_EQ(0, pv4_memreg(mr, area, nr * 2048, 2048, 1));
 		EXPECT_EQ(-EINVAL, pv4_set_ring_flags(fd, opts[i], mr, nr,
-						      TP4_RING_META << 1));
+						      TP4_RING_META << 7));
 		EXPECT_EQ(0, pv4_set_ring_flags(fd, opts[i], mr, nr,
 						TP4_RING_META));
 		ASSERT_EQ(0, fstat(fd, &st));

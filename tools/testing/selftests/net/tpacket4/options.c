@@ -4,6 +4,9 @@
  * know. Options that mean nothing on a V4 socket are refused, and not ignored.
  */
 #include "common.h"
+#include "diag.h"
+
+#include <sys/stat.h>
 
 #define AREA_FRAMES	512
 
@@ -145,6 +148,30 @@ TEST_F(options, ring_request_flags)
 						      &req, 16));
 		}
 	}
+}
+
+/* What the stack gets is what is received. */
+TEST_F(options, to_stack_is_for_rx)
+{
+	unsigned int nr = pv4_min_descs();
+	struct stat st;
+	struct diag d;
+	int err;
+
+	ASSERT_EQ(0, register_area(self->fd, self->area));
+	EXPECT_EQ(-EINVAL, pv4_set_ring_flags(self->fd, PACKET_TX_RING,
+					      self->fd, nr, TP4_RING_TO_STACK));
+	ASSERT_EQ(0, pv4_set_ring_flags(self->fd, PACKET_RX_RING, self->fd, nr,
+					TP4_RING_TO_STACK));
+	ASSERT_EQ(0, fstat(self->fd, &st));
+	err = diag_find(st.st_ino, &d);
+	if (err == -ENOENT)
+		SKIP(return, "no packet_diag in this kernel");
+	ASSERT_EQ(0, err);
+	EXPECT_EQ(TP4_RING_TO_STACK, d.rx.pdr_features);
+	ASSERT_EQ(0, pv4_set_ring(self->fd, PACKET_RX_RING, -1, 0));
+	ASSERT_EQ(0, diag_find(st.st_ino, &d));
+	EXPECT_EQ(0U, d.rx.pdr_features);
 }
 
 /* A tail that is not there: the program has said that it is. */

@@ -28,6 +28,7 @@ FIXTURE(xdp) {
 
 FIXTURE_VARIANT(xdp) {
 	bool zc_tx, zc_rx;
+	bool to_stack;			/* the stack gets what the ring gets */
 	bool frags;			/* the program takes frags; MTU 9000 */
 	bool generic;			/* it is the stack's, not the driver's */
 };
@@ -55,6 +56,7 @@ FIXTURE_SETUP(xdp)
 		ASSERT_EQ(0, zc_open(&self->a, &cfg));
 	cfg.ifname = if_b;
 	cfg.n = variant->zc_rx;
+	cfg.to_stack = variant->to_stack;
 	ASSERT_EQ(0, zc_open(&self->rx, &cfg));
 	self->plain_a = plain_listener(_metadata, if_a);
 	self->plain_b = plain_listener(_metadata, if_b);

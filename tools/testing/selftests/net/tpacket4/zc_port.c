@@ -689,6 +689,55 @@ TEST_F_TIMEOUT(port, vlan, 120)
 	run_ip("link del v4vlan\n");
 }
 
+/* ---- a copy for the stack ---- */
+
+/* Each packet is in the ring, and once more at the stack; with a program that
+ * passes it, and without.
+ */
+TEST_F_TIMEOUT(port, to_stack, 120)
+{
+	static const unsigned int lens[] = { 60, 500, 1514, 1784, 1800, 5000 };
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .to_stack = true };
+	unsigned int i, n, rounds = pv4_fast() ? 30 : 300;
+	int fd_a, fd_b, k, pass;
+	struct zc z;
+	char *buf;
+
+	pass = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, pass);
+	buf = malloc(BUF_SIZE);
+	ASSERT_TRUE(!!buf);
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	for (k = 0; k < 2; k++) {
+		if (k)
+			ASSERT_EQ(0, xdp_attach_native(if_b, pass));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		for (i = 0; i < rounds; i++) {
+			n = lens[i % ARRAY_SIZE(lens)];
+			fill_packet(buf, n, i);
+			ASSERT_EQ((int)n, send(fd_a, buf, n, 0));
+			ASSERT_TRUE(packet_ok(buf, zc_recv(&z, buf, BUF_SIZE,
+							   WAIT_MS), n, i));
+			ASSERT_TRUE(packet_ok(buf, plain_recv(fd_b, buf,
+							      BUF_SIZE,
+							      WAIT_MS), n, i));
+		}
+		EXPECT_EQ(-EAGAIN, zc_recv(&z, buf, BUF_SIZE, QUIET_MS));
+		EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, BUF_SIZE, 0));
+	}
+	EXPECT_TRUE(zc_books_balance(&z, NULL));
+	EXPECT_EQ(z.s.rx.size, z.s.rx.avail - z.s.rx.used);
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(fd_a);
+	close(fd_b);
+	close(pass);
+	zc_close(&z);
+	free(buf);
+}
+
 /* ---- XDP ---- */
 
 TEST_F_TIMEOUT(port, xdp, 300)

@@ -24,6 +24,12 @@ FIXTURE_VARIANT_ADD(xdp, frags_zc_to_zc) {
 	.zc_tx = true, .zc_rx = true, .frags = true,
 };
 
+FIXTURE_VARIANT_ADD(xdp, plain_to_both) { .zc_rx = true, .to_stack = true };
+
+FIXTURE_VARIANT_ADD(xdp, frags_zc_to_both) {
+	.zc_tx = true, .zc_rx = true, .to_stack = true, .frags = true,
+};
+
 static unsigned int pkt_size(bool frags, uint32_t n)
 {
 	static const unsigned int size[] = {
@@ -95,22 +101,40 @@ static void expect_silence(struct __test_metadata *_metadata,
 	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_d, self->buf, BUF_SIZE, 0));
 }
 
+static void drain_plain(struct _test_data_xdp *self)
+{
+	const int fd[] = { self->plain_a, self->plain_b, self->plain_d };
+	int i;
+
+	for (i = 0; i < 3; i++)
+		while (recv(fd[i], self->buf, BUF_SIZE, MSG_DONTWAIT) > 0)
+			;
+}
+
 struct action {
 	__u32 action;
 	enum place copy, zc;	/* where a packet goes */
-	bool also_stack;	/* copy mode is a tap: the stack has it too */
 };
 
 static const struct action actions[NR_KEYS] = {
-	{ XDP_PASS, RING, RING, true },
-	{ XDP_DROP, NOWHERE, NOWHERE, false },
-	{ XDP_ABORTED, NOWHERE, NOWHERE, false },
-	{ XDP_TX, SENDER, SENDER, false },
-	{ XDP_REDIRECT, OTHER, OTHER, false },
-	{ XDP_PASS_TO_KERNEL, RING, STACK, true },
-	{ 77, NOWHERE, NOWHERE, false },
-	{ XDP_PASS, RING, RING, true },
+	{ XDP_PASS, RING, RING },
+	{ XDP_DROP, NOWHERE, NOWHERE },
+	{ XDP_ABORTED, NOWHERE, NOWHERE },
+	{ XDP_TX, SENDER, SENDER },
+	{ XDP_REDIRECT, OTHER, OTHER },
+	{ XDP_PASS_TO_KERNEL, RING, STACK },
+	{ 77, NOWHERE, NOWHERE },
+	{ XDP_PASS, RING, RING },
 };
+
+/* Does the stack get what this action gives the ring? Copy mode is a tap. */
+static bool also_at_stack(const struct _fixture_variant_xdp *variant,
+			  const struct action *act)
+{
+	if (!variant->zc_rx)
+		return act->copy == RING;
+	return variant->to_stack && act->zc == RING;
+}
 
 /* One action after the other. */
 TEST_F_TIMEOUT(xdp, every_action, 120)
@@ -134,7 +158,7 @@ TEST_F_TIMEOUT(xdp, every_action, 120)
 					     key_seq(key, i)));
 		expect_at(_metadata, self, zc ? act->zc : act->copy, key,
 			  variant->frags);
-		if (!zc && act->also_stack)
+		if (also_at_stack(variant, act))
 			expect_at(_metadata, self, STACK, key, variant->frags);
 		expect_silence(_metadata, self);
 		expect_books(_metadata, self);
@@ -161,6 +185,28 @@ TEST_F_TIMEOUT(xdp, every_action, 120)
 		if (_metadata->exit_code)
 			TH_LOG("that was action %u", act->action);
 	}
+}
+
+/* The stack gets the packets of both keys, each key's in order. */
+static void expect_two_at_stack(struct __test_metadata *_metadata,
+				struct _test_data_xdp *self, bool frags,
+				unsigned int a, unsigned int b)
+{
+	uint32_t i, seq, next[NR_KEYS] = {};
+	unsigned int key;
+	int len;
+
+	for (i = 0; i < 2 * PKTS; i++) {
+		len = plain_recv(self->plain_b, self->buf, BUF_SIZE, WAIT_MS);
+		ASSERT_LT(ETH_HLEN, len);
+		key = ntohl(packet_seq(self->buf)) >> 24;
+		ASSERT_TRUE(key == a || key == b);
+		seq = next[key]++;
+		ASSERT_TRUE(packet_ok(self->buf, len, pkt_size(frags, seq),
+				      key_seq(key, seq)));
+	}
+	EXPECT_EQ(PKTS, next[a]);
+	EXPECT_EQ(PKTS, next[b]);
 }
 
 /* All of them in one burst: one flush meets every action. */
@@ -195,7 +241,11 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 		}
 	} else {
 		expect_at(_metadata, self, RING, 0, variant->frags);
-		expect_at(_metadata, self, STACK, 5, variant->frags);
+		if (variant->to_stack)
+			expect_two_at_stack(_metadata, self, variant->frags, 0,
+					    5);
+		else
+			expect_at(_metadata, self, STACK, 5, variant->frags);
 	}
 	expect_at(_metadata, self, SENDER, 3, variant->frags);
 	expect_at(_metadata, self, OTHER, 4, variant->frags);
@@ -203,6 +253,89 @@ TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 	expect_books(_metadata, self);
 	for (key = 0; key < NR_KEYS; key++)
 		EXPECT_EQ(PKTS, bpf_get(self->x.counts, key));
+}
+
+/* Without a program: the stack gets what the ring gets where it is a tap. */
+TEST_F(xdp, no_program)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, attach_b(variant, -1));
+	for (i = 0; i < PKTS; i++)
+		ASSERT_EQ(0, put_it(self, pkt_size(variant->frags, i),
+				    key_seq(0, i)));
+	ASSERT_EQ(0, kick_a(self));
+	expect_at(_metadata, self, RING, 0, variant->frags);
+	if (also_at_stack(variant, &actions[0]))
+		expect_at(_metadata, self, STACK, 0, variant->frags);
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+}
+
+/* In one burst, more than a driver has skbs ready for. */
+TEST_F(xdp, many_to_both)
+{
+	unsigned int i, n = 200;
+	int k, len;
+
+	if (!variant->to_stack)
+		SKIP(return, "the stack gets none of them");
+	for (k = 0; k < 2; k++) {
+		ASSERT_EQ(0, attach_b(variant, k ? -1 : self->x.prog));
+		for (i = 0; i < n; i++)
+			ASSERT_EQ(0, put_it(self, 100, key_seq(0, i)));
+		ASSERT_EQ(0, kick_a(self));
+		for (i = 0; i < n; i++) {
+			ASSERT_TRUE(packet_ok(self->buf,
+					      recv_ring(self, WAIT_MS), 100,
+					      key_seq(0, i)));
+			len = plain_recv(self->plain_b, self->buf, BUF_SIZE,
+					 WAIT_MS);
+			ASSERT_TRUE(packet_ok(self->buf, len, 100,
+					      key_seq(0, i)));
+		}
+		expect_silence(_metadata, self);
+		expect_books(_metadata, self);
+	}
+}
+
+/* A tag is in the ring's packet, and is what the stack finds the VLAN by. */
+TEST_F(xdp, vlan_to_both)
+{
+	int fd, len, tagged;
+	unsigned int i;
+
+	if (!variant->to_stack)
+		SKIP(return, "the stack gets none of them");
+	ASSERT_EQ(0, attach_b(variant, -1));
+	ASSERT_EQ(0, run_ip("link add link %s name v4vlan type vlan id 7\n"
+			    "link set v4vlan up\n", if_b));
+	fd = plain_listener(_metadata, "v4vlan");
+	for (i = 0; i < PKTS; i++) {
+		len = pkt_size(variant->frags, i) - 4;
+		fill_packet(self->buf, len, i);
+		tagged = add_tag(self->buf, len, ETH_P_8021Q, 7);
+		if (self->a.s.fd >= 0) {
+			zc_reap(&self->a);
+			ASSERT_EQ(0, zc_put(&self->a, self->buf, tagged, 2048,
+					    0));
+			ASSERT_EQ(0, zc_kick(&self->a));
+		} else {
+			ASSERT_EQ(tagged, send(self->plain_a, self->buf,
+					       tagged, 0));
+		}
+		ASSERT_EQ(tagged, recv_ring(self, WAIT_MS));
+		/* behind the tag it is the same packet */
+		memmove(self->buf + 4, self->buf, 2 * ETH_ALEN);
+		ASSERT_TRUE(packet_ok(self->buf + 4, tagged - 4, len, i));
+		ASSERT_TRUE(packet_ok(self->buf,
+				      plain_recv(fd, self->buf, BUF_SIZE,
+						 WAIT_MS), len, i));
+	}
+	drain_plain(self);
+	expect_silence(_metadata, self);
+	expect_books(_metadata, self);
+	close(fd);
 }
 
 /* In one burst, more than a driver keeps before it sends them. */
@@ -316,16 +449,6 @@ TEST_F(xdp, redirect_to_nowhere)
 				      key_seq(0, i)));
 	}
 	expect_books(_metadata, self);
-}
-
-static void drain_plain(struct _test_data_xdp *self)
-{
-	const int fd[] = { self->plain_a, self->plain_b, self->plain_d };
-	int i;
-
-	for (i = 0; i < 3; i++)
-		while (recv(fd[i], self->buf, BUF_SIZE, MSG_DONTWAIT) > 0)
-			;
 }
 
 /* ---- without memory ---- */

@@ -18,6 +18,10 @@ FIXTURE_VARIANT_ADD(xdp, frags_zc_to_zc) {
 	.zc_tx = true, .zc_rx = true, .frags = true,
 };
 
+FIXTURE_VARIANT_ADD(xdp, zc_to_both) {
+	.zc_tx = true, .zc_rx = true, .to_stack = true,
+};
+
 /* ---- what a program writes in front of the data ---- */
 
 /* Puts META there and returns @action. Where that is XDP_REDIRECT, the packet
@@ -141,6 +145,24 @@ TEST_F_TIMEOUT(xdp, metadata_to_the_stack, 120)
 	ASSERT_EQ(0, attach_tc(if_b, prog, BPF_TCX_INGRESS));
 	expect_meta(_metadata, self, XDP_PASS_TO_KERNEL, variant->frags,
 		    recv_stack, counts);
+	expect_books(_metadata, self);
+}
+
+/* It goes with the copy, too. */
+TEST_F_TIMEOUT(xdp, metadata_to_both, 120)
+{
+	int counts = new_counts(), prog;
+
+	if (!variant->to_stack)
+		SKIP(return, "the stack gets none of them");
+	ASSERT_LE(0, counts);
+	prog = read_meta(BPF_PROG_TYPE_SCHED_CLS, counts, 0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, attach_tc(if_b, prog, BPF_TCX_INGRESS));
+	expect_meta(_metadata, self, XDP_PASS, variant->frags, recv_stack,
+		    counts);
+	while (recv_ring(self, 0) > 0)
+		;
 	expect_books(_metadata, self);
 }
 
