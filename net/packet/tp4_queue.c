@@ -352,17 +352,20 @@ EXPORT_SYMBOL_GPL(tp4q_rx_room);
 
 /**
  * tp4q_rx_readable() - tell whether poll() finds something received
- * @q:	an Rx queue
+ * @q:		an Rx queue
+ * @wanted:	slots that it is to find; none is one
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true until the program has posted the slot that was returned last.
+ * Return: true until the program has posted the slot that was returned last, or
+ * so many slots before it that fewer than @wanted are left.
  */
-bool tp4q_rx_readable(struct tp4_queue *q)
+bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 {
 	/* @out comes by 0 again where a long has 32 bits. */
 	if (atomic_long_read(&q->out))
 		q->returned = true;
-	return q->returned && tp4q_program_owns_last(q);
+	return q->returned && tp4q_program_owns_last(q) &&
+	       (wanted <= 1 || tp4q_rx_enough(q, wanted));
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_readable);
 
@@ -379,9 +382,6 @@ EXPORT_SYMBOL_GPL(tp4q_rx_readable);
  */
 bool tp4q_program_owns_last(const struct tp4_queue *q)
 {
-	unsigned long pos = atomic_long_read(&q->out) - 1;
-	struct tpacket4_desc desc;
-
-	return !tp4q_load(q, pos, &desc);
+	return !tp4q_kernel_owns(q, atomic_long_read(&q->out) - 1);
 }
 EXPORT_SYMBOL_GPL(tp4q_program_owns_last);

@@ -97,6 +97,14 @@ static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
 	return &q->ring[pos & q->mask];
 }
 
+/* Is a slot posted, or was it taken and not returned? */
+static inline bool tp4q_kernel_owns(const struct tp4_queue *q,
+				    unsigned long pos)
+{
+	/* Pairs with the program's release of a descriptor it posts. */
+	return smp_load_acquire(&tp4q_slot(q, pos)->flags) & TP4_DESC_KERNEL;
+}
+
 /* Copy a descriptor, if the program has posted it. Every access has the size of
  * the field, as the program's have.
  */
@@ -246,6 +254,38 @@ static inline void __tp4q_return(struct tp4_queue *q,
 
 void tp4_wake_sender(struct sock *sk);
 
+/* Has the program as many of the slots that were returned as it wants to be
+ * woken for? If it has posted too few for that, all of them have to do.
+ */
+static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
+{
+	unsigned long out = atomic_long_read(&q->out);
+
+	return !tp4q_kernel_owns(q, out - min(wanted, q->mask + 1)) ||
+	       !tp4q_kernel_owns(q, out);
+}
+
+/**
+ * tp4q_wake_reader() - wake whoever waits for packets, if there are enough
+ * @q:	an Rx queue with a socket, after descriptors were published
+ *
+ * Context: Any but hard interrupt.
+ */
+static inline void tp4q_wake_reader(const struct tp4_queue *q)
+{
+	int wanted = READ_ONCE(q->sk->sk_rcvlowat);
+
+	if (unlikely(wanted > 1)) {
+		/* Of two that publish at a time, the second one must see what
+		 * both have.
+		 */
+		smp_mb();
+		if (!tp4q_rx_enough(q, wanted))
+			return;
+	}
+	q->sk->sk_data_ready(q->sk);
+}
+
 /**
  * tp4q_wake() - wake whoever waits for descriptors of a ring
  * @q:	the queue, after descriptors were published
@@ -259,7 +299,7 @@ static inline void tp4q_wake(const struct tp4_queue *q)
 	if (q->tx)
 		tp4_wake_sender(q->sk);
 	else
-		q->sk->sk_data_ready(q->sk);
+		tp4q_wake_reader(q);
 }
 
 /**
@@ -390,7 +430,7 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 		 bool *good);
 void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr);
 bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off);
-bool tp4q_rx_readable(struct tp4_queue *q);
+bool tp4q_rx_readable(struct tp4_queue *q, int wanted);
 bool tp4q_program_owns_last(const struct tp4_queue *q);
 
 #endif

@@ -386,7 +386,7 @@ static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
 
-	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q));
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 1));
 	t->q.in = ULONG_MAX - 1;
 	atomic_long_set(&t->q.out, ULONG_MAX - 1);
 	t->posted = ULONG_MAX - 1;
@@ -395,9 +395,39 @@ static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
 		post(t, 0, 0, 0, 0);
 		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
 		publish(t, pos, 1);
-		KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q));
+		KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 1));
 		KUNIT_EXPECT_NOT_NULL(test, reap(t));
 	}
+}
+
+/* As many slots as the program wants to be woken for, or all that there are */
+static void poll_counts_what_is_not_posted(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+	u32 i, k;
+
+	for (i = 0; i < SLOTS; i++)
+		post(t, i, 0, 0, 0);
+	for (i = 1; i <= SLOTS; i++) {
+		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+		publish(t, pos, 1);
+		for (k = 1; k <= SLOTS; k++)
+			KUNIT_EXPECT_EQ(test, tp4q_rx_readable(&t->q, k),
+					k <= i || i == SLOTS);
+		KUNIT_EXPECT_EQ(test, tp4q_rx_readable(&t->q, INT_MAX),
+				i == SLOTS);
+	}
+	/* The last three are kept: what is one more is new. */
+	for (i = 0; i < SLOTS - 3; i++) {
+		KUNIT_EXPECT_NOT_NULL(test, reap(t));
+		post(t, i, 0, 0, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 3));
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 4));
+	KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+	publish(t, pos, 1);
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 4));
 }
 
 static void room_counts_posted_frames(struct kunit *test)
@@ -564,6 +594,7 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(tx_marks_the_bad_one_of_a_chain),
 	KUNIT_CASE(poll_sees_the_last_slot),
 	KUNIT_CASE(poll_sees_the_last_slot_after_a_wrap),
+	KUNIT_CASE(poll_counts_what_is_not_posted),
 	KUNIT_CASE(room_counts_posted_frames),
 	KUNIT_CASE(idle_means_published),
 	KUNIT_CASE(zc_counts_say_what_is_held),

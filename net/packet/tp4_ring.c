@@ -276,11 +276,13 @@ EXPORT_SYMBOL_GPL(tp4_rx_room);
  * @po:	the packet socket, with an Rx ring
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true until the program has posted the slot that was returned last.
+ * Return: true until the program has posted the slot that was returned last, or
+ * so many before it that fewer than SO_RCVLOWAT are left.
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {
-	return tp4q_rx_readable(po->tp4_queue[0]);
+	return tp4q_rx_readable(po->tp4_queue[0],
+				READ_ONCE(po->sk.sk_rcvlowat));
 }
 EXPORT_SYMBOL_GPL(tp4_rx_readable);
 

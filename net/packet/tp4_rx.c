@@ -139,7 +139,8 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 		tp4q_rx_count_drop(q);
 		spin_unlock(&sk->sk_receive_queue.lock);
 		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;
-		goto wake;
+		sk->sk_data_ready(sk);
+		goto restore;
 	}
 	po->stats.stats1.tp_packets++;
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -149,8 +150,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 						 q->held[pos & q->mask]),
 				  skb, sk, orig_dev);
 	tp4_rx_fill(q, pos, nr, skb, len, tagged);
-wake:
-	sk->sk_data_ready(sk);
+	tp4q_wake_reader(q);
 restore:
 	if (skb_head != skb->data && skb_shared(skb)) {
 		skb->data = skb_head;

@@ -32,7 +32,8 @@
  * the socket, filters, waits, and hands packets to the callback, as for the
  * older versions; this file has the ring, and what is V4's alone: zero-copy
  * mode, in which the socket has a queue of a network adapter for itself.  It
- * is asked for by the device's name, "zc:eth0" or, for queue 3, "zc:eth0:3".
+ * is asked for by the device's name, "zc:eth0" or, for queue 3, "zc:eth0:3";
+ * "zc:eth0+stack" lets the host have the packets, too.
  */
 
 #ifdef HAVE_CONFIG_H
@@ -61,6 +62,7 @@
 #include <tpacket4.h>
 
 #define ZC_PREFIX	"zc:"
+#define STACK_SUFFIX	"+stack"
 
 /* A packet of this size needs no more than one frame. */
 #define FRAME_SIZE	2048
@@ -102,9 +104,10 @@ post_frames(struct pcap_tp4 *tp4)
  * of its frames.
  */
 static int
-create_ring(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
+create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
     u_int headroom)
 {
+	u_int buffer_size = handle->opt.buffer_size;
 	struct tp4_options options;
 	u_int frames = MIN_FRAMES;
 	int err;
@@ -118,8 +121,9 @@ create_ring(struct pcap_tp4 *tp4, int fd, u_int buffer_size, u_int frame_size,
 			options.area = &tp4->area;
 			options.rx_nr = frames;
 			options.headroom = headroom;
-			options.fd = fd;
+			options.fd = handle->fd;
 			options.meta = 1;
+			options.to_stack = handle->opt.zc_stack;
 			err = tp4_open(&tp4->sock, &options);
 			if (err == 0) {
 				post_frames(tp4);
@@ -203,8 +207,7 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 		    sizeof(filter)) == -1)
 			goto fail;
 	}
-	if (create_ring(tp4, fd, handle->opt.buffer_size, frame_size,
-	    headroom) == 0)
+	if (create_ring(tp4, handle, frame_size, headroom) == 0)
 		return (tp4);
 
 fail:
@@ -230,8 +233,8 @@ pcap_tp4_close(struct pcap_tp4 *tp4)
 /*
  * Turn zero-copy mode on for the queue that the device's name asked for.
  *
- * Returns PCAP_WARNING, as the host loses what we get, or a PCAP_ERROR_
- * value.
+ * Returns 0, PCAP_WARNING if the host loses what we get, or if we don't get
+ * all, or a PCAP_ERROR_ value.
  */
 int
 pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
@@ -239,6 +242,7 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	const char *device = handle->opt.device;
 	u_int queue = handle->opt.zc_queue - 1;
 	char path[PATH_MAX];
+	int more_queues;
 	int err;
 
 	err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
@@ -247,11 +251,21 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	case 0:
 		snprintf(path, sizeof(path),
 		    "/sys/class/net/%s/queues/rx-1", device);
-		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "zero-copy mode: the host does not see what queue %u of %s receives%s",
-		    queue, device, access(path, F_OK) == 0 ?
-		    ", and what its other queues receive is not captured" : "");
-		return (PCAP_WARNING);
+		more_queues = access(path, F_OK) == 0;
+		if (!handle->opt.zc_stack) {
+			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+			    "zero-copy mode: the host does not see what queue %u of %s receives%s",
+			    queue, device, more_queues ?
+			    ", and what its other queues receive is not captured" : "");
+			return (PCAP_WARNING);
+		}
+		if (more_queues) {
+			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+			    "zero-copy mode: only what queue %u of %s receives is captured",
+			    queue, device);
+			return (PCAP_WARNING);
+		}
+		return (0);
 
 	case EOPNOTSUPP:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
@@ -449,8 +463,11 @@ pcap_t *
 pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 {
 	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
+	size_t suffix_len = sizeof(STACK_SUFFIX) - 1;
 	unsigned long queue = 0;
 	char *name, *colon, *end;
+	int to_stack;
+	size_t len;
 	pcap_t *p;
 
 	*is_ours = strncmp(device, ZC_PREFIX, prefix_len) == 0;
@@ -463,6 +480,11 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 	 */
 	name = (char *)device;
 	memmove(name, name + prefix_len, strlen(name + prefix_len) + 1);
+	len = strlen(name);
+	to_stack = len >= suffix_len &&
+	    strcmp(name + len - suffix_len, STACK_SUFFIX) == 0;
+	if (to_stack)
+		name[len - suffix_len] = '\0';
 	colon = strchr(name, ':');
 	if (colon != NULL) {
 		queue = strtoul(colon + 1, &end, 10);
@@ -476,8 +498,10 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 		*colon = '\0';
 	}
 	p = pcap_create_interface(name, errbuf);
-	if (p != NULL)
+	if (p != NULL) {
 		p->opt.zc_queue = (u_int)queue + 1;
+		p->opt.zc_stack = to_stack;
+	}
 	return (p);
 }
 

@@ -37,7 +37,7 @@
 
 /* The minor version counts additions, the major one what breaks programs. */
 #define TP4_VERSION_MAJOR	1
-#define TP4_VERSION_MINOR	1
+#define TP4_VERSION_MINOR	2
 
 #include <errno.h>
 #include <poll.h>
