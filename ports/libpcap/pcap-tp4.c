@@ -81,6 +81,7 @@ struct pcap_tp4 {
 	struct tp4_area	area;
 	struct tp4_socket sock;
 	u_int	frames;		/* frames that the current packet has */
+	u_int	done;		/* frames before it that aren't given back yet */
 	u_int	snaplen;
 	int	zerocopy;
 	u_char	*joined;	/* for a packet of several frames */
@@ -297,6 +298,32 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 }
 
 /*
+ * Give the frames of the packets that were read back to the kernel.
+ */
+static void
+give_back(struct pcap_tp4 *tp4)
+{
+	struct tp4_ring *ring = &tp4->sock.rx;
+
+	tp4_ring_recycle(ring, tp4->done);
+	tp4->done = 0;
+	/*
+	 * The kernel takes the ring for readable until it has all of it.
+	 */
+	if (ring->seen == 0)
+		tp4_ring_flush(ring);
+}
+
+/*
+ * A slot that comes next.
+ */
+static inline const struct tpacket4_desc *
+next_slot(const struct pcap_tp4 *tp4, u_int i)
+{
+	return (tp4_ring_at(&tp4->sock.rx, tp4->done + i));
+}
+
+/*
  * How many of the slots that come next are a packet?  0 if the kernel has not
  * returned all of it yet.
  */
@@ -304,7 +331,7 @@ static u_int
 peek_packet(struct pcap_tp4 *tp4)
 {
 	struct tp4_ring *ring = &tp4->sock.rx;
-	u_int n;
+	u_int n, last;
 
 	if (ring->seen == 0) {
 		if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock))
@@ -312,10 +339,16 @@ peek_packet(struct pcap_tp4 *tp4)
 		if (tp4_ring_peek(ring, BATCH) == 0)
 			return (0);
 	}
-	for (n = 1; tp4_ring_peek(ring, n) == n; n++) {
-		if (!(tp4_ring_at(ring, n - 1)->flags & TP4_PKT_CONT))
+	if (!(next_slot(tp4, 0)->flags & TP4_PKT_CONT))
+		return (1);
+	for (n = 2; ; n++) {
+		last = tp4->done + n;
+		if (tp4_ring_peek(ring, last) != last)
+			break;
+		if (!(next_slot(tp4, n - 1)->flags & TP4_PKT_CONT))
 			return (n);
 	}
+	give_back(tp4);
 	return (0);
 }
 
@@ -343,7 +376,7 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 	pos = packet->mac;
 	packet->len = 0;
 	for (i = 0; i < tp4->frames; i++) {
-		d = tp4_ring_at(&tp4->sock.rx, i);
+		d = next_slot(tp4, i);
 		len = d->len;
 		packet->len += len;
 		if (len > size - pos)
@@ -364,24 +397,28 @@ static void
 read_metadata(struct pcap_tp4_packet *packet,
     const struct tpacket4_meta *there)
 {
-	struct sockaddr_ll *sll = (struct sockaddr_ll *)packet->frame;
-	const struct tpacket4_meta meta = *there;
-	struct timespec when = tp4_meta_time(&meta);
+	struct sockaddr_ll sll;
+	struct timespec when = tp4_meta_time(there);
 
-	packet->len = meta.wire_len;
+	packet->len = there->wire_len;
 	packet->sec = (u_int)when.tv_sec;
 	packet->nsec = (u_int)when.tv_nsec;
-	packet->vlan_tci_valid = (meta.flags & TP4_META_RX_VLAN) != 0;
-	packet->vlan_tci = meta.vlan_tci;
-	packet->vlan_tpid = meta.vlan_tpid;
+	packet->vlan_tci_valid = (there->flags & TP4_META_RX_VLAN) != 0;
+	packet->vlan_tag_in_data = packet->vlan_tci_valid;
+	packet->vlan_tci = there->vlan_tci;
+	packet->vlan_tpid = there->vlan_tpid;
 
-	sll->sll_family = AF_PACKET;
-	sll->sll_protocol = meta.protocol;
-	sll->sll_ifindex = meta.ifindex;
-	sll->sll_hatype = meta.hatype;
-	sll->sll_pkttype = meta.pkt_type;
-	sll->sll_halen = meta.halen;
-	memcpy(sll->sll_addr, meta.addr, sizeof(sll->sll_addr));
+	/*
+	 * It goes to where the metadata is.
+	 */
+	sll.sll_family = AF_PACKET;
+	sll.sll_protocol = there->protocol;
+	sll.sll_ifindex = there->ifindex;
+	sll.sll_hatype = there->hatype;
+	sll.sll_pkttype = there->pkt_type;
+	sll.sll_halen = there->halen;
+	memcpy(sll.sll_addr, there->addr, sizeof(sll.sll_addr));
+	memcpy(packet->frame, &sll, sizeof(sll));
 }
 
 /*
@@ -395,16 +432,15 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 	const struct tpacket4_desc *d;
 
 	while ((tp4->frames = peek_packet(tp4)) != 0) {
-		d = tp4_ring_at(&tp4->sock.rx, 0);
+		d = next_slot(tp4, 0);
 		if (d->error == 0) {
 			packet->frame = tp4_frame(&tp4->area, d->idx);
 			packet->mac = d->offset;
 			packet->caplen = packet->len = d->len;
 			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
 				read_metadata(packet,
-				    tp4_meta(&tp4->area, d));
-				packet->vlan_tag_in_data =
-				    packet->vlan_tci_valid;
+				    (struct tpacket4_meta *)
+				    tp4_frame(&tp4->area, d->idx));
 				return (1);
 			}
 		}
@@ -418,19 +454,28 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 }
 
 /*
- * Give the frames of the current packet back to the kernel.
+ * Be done with the current packet.  Its frames go back to the kernel with the
+ * others that were looked at in one go.
  */
 void
 pcap_tp4_release(struct pcap_tp4 *tp4)
 {
-	struct tp4_ring *ring = &tp4->sock.rx;
+	tp4->done += tp4->frames;
+	if (tp4->done == tp4->sock.rx.seen)
+		give_back(tp4);
+}
 
-	tp4_ring_recycle(ring, tp4->frames);
-	/*
-	 * The kernel takes the ring for readable until it has all of it.
-	 */
-	if (ring->seen == 0)
-		tp4_ring_flush(ring);
+/*
+ * Let poll() find the socket readable only if there are so many packets that
+ * it's worth to be woken for them, or, as always, if there is one.
+ */
+void
+pcap_tp4_gather(struct pcap_tp4 *tp4, int gather)
+{
+	int slots = gather ? (int)tp4->area.nr_frames / 4 : 1;
+
+	(void)setsockopt(tp4->sock.fd, SOL_SOCKET, SO_RCVLOWAT, &slots,
+	    sizeof(slots));
 }
 
 /*
@@ -456,7 +501,7 @@ pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet)
 int
 pcap_tp4_pending(struct pcap_tp4 *tp4)
 {
-	return (tp4_ring_peek(&tp4->sock.rx, INT_MAX));
+	return (tp4_ring_peek(&tp4->sock.rx, INT_MAX) - tp4->done);
 }
 
 pcap_t *

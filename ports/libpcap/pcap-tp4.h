@@ -52,4 +52,5 @@ void	pcap_tp4_close(struct pcap_tp4 *tp4);
 int	pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet);
 void	pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet);
 void	pcap_tp4_release(struct pcap_tp4 *tp4);
+void	pcap_tp4_gather(struct pcap_tp4 *tp4, int gather);
 int	pcap_tp4_pending(struct pcap_tp4 *tp4);
