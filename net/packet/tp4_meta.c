@@ -33,10 +33,12 @@ static u64 tp4_meta_stamp(struct sk_buff *skb, unsigned int which, u32 *flags)
 {
 	ktime_t stamp;
 
-	stamp = skb_hwtstamps(skb)->hwtstamp;
-	if ((which & SOF_TIMESTAMPING_RAW_HARDWARE) && stamp) {
-		*flags |= TP4_META_RX_TS_HARDWARE;
-		return ktime_to_ns(stamp);
+	if (unlikely(which & SOF_TIMESTAMPING_RAW_HARDWARE)) {
+		stamp = skb_hwtstamps(skb)->hwtstamp;
+		if (stamp) {
+			*flags |= TP4_META_RX_TS_HARDWARE;
+			return ktime_to_ns(stamp);
+		}
 	}
 	stamp = skb_tstamp(skb);
 	if (stamp) {

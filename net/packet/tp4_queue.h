@@ -333,17 +333,18 @@ void tp4q_rx_count_drop(struct tp4_queue *q);
  */
 static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
 {
-	struct tpacket4_desc desc;
+	u64 idx;
 
-	if (!tp4q_take_one(q, q->in, &desc))
+	if (tp4q_is_held(q, q->in) ||
+	    !tp4q_load_idx(tp4q_slot(q, q->in), &idx))
 		return false;
 
-	if (likely(desc.idx < q->area->nr_frames)) {
-		*frame = desc.idx;
-		tp4q_hold(q, desc.idx);
+	if (likely(idx < q->area->nr_frames)) {
+		*frame = idx;
+		tp4q_hold(q, idx);
 	} else {
 		*frame = TP4_NOT_HELD;
-		tp4q_rx_refuse(q, desc.idx);
+		tp4q_rx_refuse(q, idx);
 	}
 	return true;
 }

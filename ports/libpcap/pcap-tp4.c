@@ -56,10 +56,7 @@
 #include <linux/netlink.h>
 
 #include "pcap-int.h"
-#include "pcap/vlan.h"
 #include "pcap-tp4.h"
-
-#include <tpacket4.h>
 
 #define ZC_PREFIX	"zc:"
 #define STACK_SUFFIX	"+stack"
@@ -76,17 +73,6 @@
 
 /* Slots of the ring to look at in one go */
 #define BATCH		64
-
-struct pcap_tp4 {
-	struct tp4_area	area;
-	struct tp4_socket sock;
-	u_int	frames;		/* frames that the current packet has */
-	u_int	done;		/* frames before it that aren't given back yet */
-	u_int	snaplen;
-	int	zerocopy;
-	u_char	*joined;	/* for a packet of several frames */
-	size_t	joined_size;
-};
 
 /*
  * Lend all frames to the kernel.
@@ -300,8 +286,8 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 /*
  * Give the frames of the packets that were read back to the kernel.
  */
-static void
-give_back(struct pcap_tp4 *tp4)
+void
+pcap_tp4_give_back(struct pcap_tp4 *tp4)
 {
 	struct tp4_ring *ring = &tp4->sock.rx;
 
@@ -315,12 +301,15 @@ give_back(struct pcap_tp4 *tp4)
 }
 
 /*
- * A slot that comes next.
+ * Is a packet, or the first part of one, there, when all that was seen before
+ * has been read?
  */
-static inline const struct tpacket4_desc *
-next_slot(const struct pcap_tp4 *tp4, u_int i)
+int
+pcap_tp4_look(struct pcap_tp4 *tp4)
 {
-	return (tp4_ring_at(&tp4->sock.rx, tp4->done + i));
+	if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock))
+		(void)tp4_rx_kick(&tp4->sock);
+	return (tp4_ring_peek(&tp4->sock.rx, BATCH) != 0);
 }
 
 /*
@@ -328,28 +317,17 @@ next_slot(const struct pcap_tp4 *tp4, u_int i)
  * returned all of it yet.
  */
 static u_int
-peek_packet(struct pcap_tp4 *tp4)
+count_frames(struct pcap_tp4 *tp4)
 {
-	struct tp4_ring *ring = &tp4->sock.rx;
 	u_int n, last;
 
-	if (ring->seen == 0) {
-		if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock))
-			(void)tp4_rx_kick(&tp4->sock);
-		if (tp4_ring_peek(ring, BATCH) == 0)
-			return (0);
-	}
-	if (!(next_slot(tp4, 0)->flags & TP4_PKT_CONT))
-		return (1);
-	for (n = 2; ; n++) {
+	for (n = 1; ; n++) {
 		last = tp4->done + n;
-		if (tp4_ring_peek(ring, last) != last)
-			break;
-		if (!(next_slot(tp4, n - 1)->flags & TP4_PKT_CONT))
+		if (tp4_ring_peek(&tp4->sock.rx, last) != last)
+			return (0);
+		if (!(pcap_tp4_slot(tp4, n - 1)->flags & TP4_PKT_CONT))
 			return (n);
 	}
-	give_back(tp4);
-	return (0);
 }
 
 /*
@@ -376,7 +354,7 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 	pos = packet->mac;
 	packet->len = 0;
 	for (i = 0; i < tp4->frames; i++) {
-		d = next_slot(tp4, i);
+		d = pcap_tp4_slot(tp4, i);
 		len = d->len;
 		packet->len += len;
 		if (len > size - pos)
@@ -390,57 +368,24 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 }
 
 /*
- * Tell what is known of a packet, and put a struct sockaddr_ll where the
- * metadata was.
- */
-static void
-read_metadata(struct pcap_tp4_packet *packet,
-    const struct tpacket4_meta *there)
-{
-	struct sockaddr_ll sll;
-	struct timespec when = tp4_meta_time(there);
-
-	packet->len = there->wire_len;
-	packet->sec = (u_int)when.tv_sec;
-	packet->nsec = (u_int)when.tv_nsec;
-	packet->vlan_tci_valid = (there->flags & TP4_META_RX_VLAN) != 0;
-	packet->vlan_tag_in_data = packet->vlan_tci_valid;
-	packet->vlan_tci = there->vlan_tci;
-	packet->vlan_tpid = there->vlan_tpid;
-
-	/*
-	 * It goes to where the metadata is.
-	 */
-	sll.sll_family = AF_PACKET;
-	sll.sll_protocol = there->protocol;
-	sll.sll_ifindex = there->ifindex;
-	sll.sll_hatype = there->hatype;
-	sll.sll_pkttype = there->pkt_type;
-	sll.sll_halen = there->halen;
-	memcpy(sll.sll_addr, there->addr, sizeof(sll.sll_addr));
-	memcpy(packet->frame, &sll, sizeof(sll));
-}
-
-/*
- * Get the next packet, if there is one; it's valid until pcap_tp4_release().
- *
- * Returns 1 if there is one and 0 if not; poll() can then be called.
+ * As pcap_tp4_next(), for what isn't a packet in one frame; tp4->packet is set.
  */
 int
-pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+pcap_tp4_next_long(struct pcap_tp4 *tp4)
 {
+	struct pcap_tp4_packet *packet = &tp4->packet;
 	const struct tpacket4_desc *d;
 
-	while ((tp4->frames = peek_packet(tp4)) != 0) {
-		d = next_slot(tp4, 0);
+	do {
+		tp4->frames = count_frames(tp4);
+		if (tp4->frames == 0)
+			break;
+		d = pcap_tp4_slot(tp4, 0);
 		if (d->error == 0) {
-			packet->frame = tp4_frame(&tp4->area, d->idx);
-			packet->mac = d->offset;
-			packet->caplen = packet->len = d->len;
+			pcap_tp4_read_frame(tp4, packet, d);
 			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
-				read_metadata(packet,
-				    (struct tpacket4_meta *)
-				    tp4_frame(&tp4->area, d->idx));
+				pcap_tp4_read_meta(packet,
+				    tp4_meta(&tp4->area, d));
 				return (1);
 			}
 		}
@@ -449,50 +394,34 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 		 * no memory for it.
 		 */
 		pcap_tp4_release(tp4);
-	}
+	} while (tp4->sock.rx.seen != 0 || pcap_tp4_look(tp4));
+	pcap_tp4_give_back(tp4);
 	return (0);
 }
 
 /*
- * Be done with the current packet.  Its frames go back to the kernel with the
- * others that were looked at in one go.
+ * Sleep until there are so many packets that it's worth to be woken for them,
+ * or for the timeout, or until pcap_breakloop() is called.
  */
 void
-pcap_tp4_release(struct pcap_tp4 *tp4)
+pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 {
-	tp4->done += tp4->frames;
-	if (tp4->done == tp4->sock.rx.seen)
-		give_back(tp4);
-}
+	struct pollfd fds[2];
+	int slots = (int)tp4->area.nr_frames / 4;
+	int one = 1;
 
-/*
- * Let poll() find the socket readable only if there are so many packets that
- * it's worth to be woken for them, or, as always, if there is one.
- */
-void
-pcap_tp4_gather(struct pcap_tp4 *tp4, int gather)
-{
-	int slots = gather ? (int)tp4->area.nr_frames / 4 : 1;
-
+	fds[0].fd = tp4->sock.fd;
+	fds[0].events = POLLIN;
+	fds[1].fd = breakloop_fd;
+	fds[1].events = POLLIN;
+	/*
+	 * Whoever selects on the socket is to hear of each.
+	 */
 	(void)setsockopt(tp4->sock.fd, SOL_SOCKET, SO_RCVLOWAT, &slots,
 	    sizeof(slots));
-}
-
-/*
- * Take the VLAN tag out of the packet, to where filters expect it.
- */
-void
-pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet)
-{
-	u_char *p = packet->frame + packet->mac;
-
-	if (packet->caplen < ETH_HLEN + VLAN_TAG_LEN)
-		return;
-	memmove(p + VLAN_TAG_LEN, p, 2 * ETH_ALEN);
-	packet->mac += VLAN_TAG_LEN;
-	packet->caplen -= VLAN_TAG_LEN;
-	packet->len -= VLAN_TAG_LEN;
-	packet->vlan_tag_in_data = 0;
+	(void)poll(fds, 2, timeout);
+	(void)setsockopt(tp4->sock.fd, SOL_SOCKET, SO_RCVLOWAT, &one,
+	    sizeof(one));
 }
 
 /*

@@ -25,7 +25,9 @@
 /*
  * TPACKET_V4: what pcap-linux.c and pcap.c need of pcap-tp4.c.
  */
-struct pcap_tp4;
+#include "pcap/vlan.h"
+
+#include <tpacket4.h>
 
 /*
  * A packet, in one piece.
@@ -42,6 +44,18 @@ struct pcap_tp4_packet {
 	uint16_t vlan_tpid;
 };
 
+struct pcap_tp4 {
+	struct tp4_area	area;
+	struct tp4_socket sock;
+	u_int	frames;		/* frames that the current packet has */
+	u_int	done;		/* frames before it that aren't given back yet */
+	u_int	snaplen;
+	int	zerocopy;
+	u_char	*joined;	/* for a packet of several frames */
+	size_t	joined_size;
+	struct pcap_tp4_packet packet;	/* such a packet */
+};
+
 pcap_t	*pcap_tp4_create(const char *device, char *errbuf, int *is_ours);
 int	pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf);
 
@@ -49,8 +63,117 @@ struct pcap_tp4 *pcap_tp4_open(pcap_t *handle, u_int reserve);
 int	pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4);
 void	pcap_tp4_close(struct pcap_tp4 *tp4);
 
-int	pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet);
-void	pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet);
-void	pcap_tp4_release(struct pcap_tp4 *tp4);
-void	pcap_tp4_gather(struct pcap_tp4 *tp4, int gather);
+int	pcap_tp4_look(struct pcap_tp4 *tp4);
+int	pcap_tp4_next_long(struct pcap_tp4 *tp4);
+void	pcap_tp4_give_back(struct pcap_tp4 *tp4);
+void	pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout);
 int	pcap_tp4_pending(struct pcap_tp4 *tp4);
+
+/*
+ * What follows is done for each packet.
+ */
+
+/*
+ * A slot that comes next.
+ */
+static inline const struct tpacket4_desc *
+pcap_tp4_slot(const struct pcap_tp4 *tp4, u_int i)
+{
+	return (tp4_ring_at(&tp4->sock.rx, tp4->done + i));
+}
+
+/*
+ * Describe the packet whose first, or only, frame a slot has.
+ */
+static inline void
+pcap_tp4_read_frame(const struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+    const struct tpacket4_desc *d)
+{
+	packet->frame = tp4_frame(&tp4->area, d->idx);
+	packet->mac = d->offset;
+	packet->caplen = d->len;
+}
+
+/*
+ * Tell what is known of a packet, and put a struct sockaddr_ll where the
+ * metadata was.
+ */
+static inline void
+pcap_tp4_read_meta(struct pcap_tp4_packet *packet,
+    const struct tpacket4_meta *there)
+{
+	struct timespec when = tp4_meta_time(there);
+	struct sockaddr_ll sll;
+
+	packet->len = there->wire_len;
+	packet->sec = (u_int)when.tv_sec;
+	packet->nsec = (u_int)when.tv_nsec;
+	packet->vlan_tci_valid = (there->flags & TP4_META_RX_VLAN) != 0;
+	packet->vlan_tag_in_data = packet->vlan_tci_valid;
+	packet->vlan_tci = there->vlan_tci;
+	packet->vlan_tpid = there->vlan_tpid;
+
+	sll.sll_family = AF_PACKET;
+	sll.sll_protocol = there->protocol;
+	sll.sll_ifindex = there->ifindex;
+	sll.sll_hatype = there->hatype;
+	sll.sll_pkttype = there->pkt_type;
+	sll.sll_halen = there->halen;
+	memcpy(sll.sll_addr, there->addr, sizeof(sll.sll_addr));
+	memcpy(packet->frame, &sll, sizeof(sll));
+}
+
+/*
+ * Get the next packet, if there is one; it's valid until pcap_tp4_release().
+ *
+ * Returns 1 if there is one and 0 if not; poll() can then be called.
+ */
+static inline int
+pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+{
+	const struct tpacket4_desc *d;
+
+	if (tp4->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
+		return (0);
+	d = pcap_tp4_slot(tp4, 0);
+	if ((d->flags & TP4_PKT_CONT) || d->error != 0) {
+		if (!pcap_tp4_next_long(tp4))
+			return (0);
+		*packet = tp4->packet;
+		return (1);
+	}
+	tp4->frames = 1;
+	pcap_tp4_read_frame(tp4, packet, d);
+	pcap_tp4_read_meta(packet,
+	    (const struct tpacket4_meta *)packet->frame);
+	return (1);
+}
+
+/*
+ * Be done with the current packet.  Its frames go back to the kernel with the
+ * others that were looked at in one go.
+ */
+static inline void
+pcap_tp4_release(struct pcap_tp4 *tp4)
+{
+	tp4->done += tp4->frames;
+	if (tp4->done == tp4->sock.rx.seen)
+		pcap_tp4_give_back(tp4);
+}
+
+/*
+ * Take the VLAN tag out of the packet, to where filters expect it.
+ */
+static inline void
+pcap_tp4_strip_vlan_tag(struct pcap_tp4_packet *packet)
+{
+	u_char *p = packet->frame + packet->mac;
+
+	if (packet->caplen < ETH_HLEN + VLAN_TAG_LEN)
+		return;
+	memmove(p + VLAN_TAG_LEN, p, 2 * ETH_ALEN);
+	packet->mac += VLAN_TAG_LEN;
+	packet->caplen -= VLAN_TAG_LEN;
+	packet->len -= VLAN_TAG_LEN;
+	packet->vlan_tag_in_data = 0;
+}

@@ -482,6 +482,40 @@ def test_zerocopy() -> None:
         result(text in said, f"zero-copy: {text}", said)
 
 
+def test_to_stack() -> None:
+    """In zero-copy mode, with packets given back to the host"""
+    old = Capture("zc-stack", ["-i", "veth0", "-Q", "out"], False).begin()
+    new = Capture("zc-stack", ["-i", "zc:veth0:0+stack"], True, "right").begin()
+    # beside it, what the host sees
+    host = Capture("zc-host", ["-i", "veth0", "-Q", "in"], False, "right").begin()
+    burst("192.0.2.2", 300, 100)
+    burst("198.51.100.2", 100, 100)
+    burst("192.0.2.2", 50, 8000)
+    pings = "ping -q -c 20 -i 0.05 -W 20"
+    for address in "192.0.2.2", "2001:db8::2", "198.51.100.2":
+        words = f"{pings} {address}".split()
+        done = attempt("ip", "netns", "exec", "left", *SENDER, *words)
+        result(
+            " 0% packet loss" in done.stdout,
+            f"zero-copy, to the stack too: {address} answers",
+            done.stdout,
+        )
+    run(*python(CLIENT, 300000))
+    time.sleep(2)
+    for capture in (old, new, host):
+        capture.end()
+    same("zero-copy, to the stack too", old.packets(), new.packets())
+    same("zero-copy, to the stack too: what it sees", old.packets(), host.packets())
+    result(
+        "the host does not see" not in new.said,
+        "zero-copy, to the stack too: no warning",
+        new.said,
+    )
+    words = "ip netns exec right tcpdump -i zc:veth0:x+stack".split()
+    said = attempt(*words, ours=True).stderr
+    result("is not the number of a queue" in said, "zero-copy: no such queue", said)
+
+
 # --- other programs ------------------------------------------------------------
 
 
@@ -608,6 +642,7 @@ def main() -> None:
         test_dumpcap()
         test_suricata()
         test_zerocopy()
+        test_to_stack()
     finally:
         server.terminate()
         for name in ("left", "right"):

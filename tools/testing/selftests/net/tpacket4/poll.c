@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4: one thread sleeps in poll() until it may post again, another
  * kicks. Whatever way the descriptors come back, and however few, the sleeper
- * hears of it, after he can see them.
+ * hears of it, after he can see them. And one that waits for packets is woken
+ * for as many as it wants.
  */
 #include "task.h"
+#include "zc.h"
 
 FIXTURE(pollout) {
 	struct pv4 tx, rx;
@@ -25,7 +27,7 @@ FIXTURE_TEARDOWN(pollout)
 	pv4_close(&self->rx);
 }
 
-enum poll_result { WRITABLE, TIMED_OUT, FAILED };
+enum poll_result { READY, TIMED_OUT, FAILED };
 
 /*
  * A process that sleeps until the ring is writable. Without having been woken
@@ -43,7 +45,7 @@ static pid_t sleeper(int fd)
 	n = poll(&p, 1, WAIT_MS);
 	if (now_ms() - start >= WAIT_MS)
 		_exit(TIMED_OUT);
-	_exit(n == 1 && p.revents == POLLOUT ? WRITABLE : FAILED);
+	_exit(n == 1 && p.revents == POLLOUT ? READY : FAILED);
 }
 
 /* With the ring full of what is not sent yet: sleeps, kicks, and looks whether
@@ -58,7 +60,7 @@ static void kick_and_wake(struct __test_metadata *_metadata, struct pv4 *tx,
 	ASSERT_EQ('S', wait_until_idle(pid));
 	/* what it says depends on what becomes of the packets */
 	pv4_kick(tx, MSG_DONTWAIT);
-	ASSERT_EQ(WRITABLE, exit_within(pid, 2 * WAIT_MS)) {
+	ASSERT_EQ(READY, exit_within(pid, 2 * WAIT_MS)) {
 		TH_LOG("%s: %d would be: not woken", what, TIMED_OUT);
 	}
 }
@@ -158,8 +160,135 @@ TEST_F_TIMEOUT(pollout, held_by_a_qdisc, 120)
 	EXPECT_EQ('S', wait_until_idle(pid));
 	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
 	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
-	EXPECT_EQ(WRITABLE, exit_within(pid, 2 * WAIT_MS));
+	EXPECT_EQ(READY, exit_within(pid, 2 * WAIT_MS));
 	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+}
+
+/* ---- SO_RCVLOWAT ---- */
+
+FIXTURE(pollin) {
+	struct pv4 tx;			/* on if_a */
+	struct zc rx;			/* on if_b */
+};
+
+FIXTURE_VARIANT(pollin) {
+	int n;				/* PACKET_ZEROCOPY */
+};
+
+FIXTURE_VARIANT_ADD(pollin, copy) { .n = 0 };
+
+FIXTURE_VARIANT_ADD(pollin, zero_copy) { .n = 1 };
+
+FIXTURE_SETUP(pollin)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct zc_cfg rcfg = { .ifname = if_b, .n = variant->n };
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, zc_open(&self->rx, &rcfg));
+}
+
+FIXTURE_TEARDOWN(pollin)
+{
+	pv4_close(&self->tx);
+	zc_close(&self->rx);
+}
+
+static int want(int fd, int slots)
+{
+	return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &slots, sizeof(slots)) ?
+	       -errno : 0;
+}
+
+/* A process that sleeps until the ring is readable. */
+static pid_t reader(int fd)
+{
+	uint64_t start = now_ms();
+	pid_t pid = pv4_fork();
+
+	if (pid)
+		return pid;
+	if (poll_for(fd, POLLIN, 2 * WAIT_MS) != POLLIN)
+		_exit(FAILED);
+	_exit(now_ms() - start >= 2 * WAIT_MS ? TIMED_OUT : READY);
+}
+
+/* Takes what has come, posted again or kept; how many slots. */
+static unsigned int take_all(struct zc *z, bool keep)
+{
+	struct tpacket4_desc d;
+	unsigned int n = 0;
+
+	for (; zc_take(z, &z->s.rx, &d); n++)
+		if (!keep)
+			zc_rx_post(z, d.idx);
+	return n;
+}
+
+/* The last one of so many wakes, and none before it. */
+static void wake_at(struct __test_metadata *_metadata, struct pv4 *tx,
+		    struct zc *rx, unsigned int slots)
+{
+	pid_t pid = reader(rx->s.fd);
+	unsigned int i;
+
+	ASSERT_LE(0, pid);
+	ASSERT_EQ('S', wait_until_idle(pid));
+	for (i = 1; i < slots; i++)
+		ASSERT_EQ((int)pkt_len, send_one(tx, i));
+	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
+	EXPECT_EQ(0, poll_for(rx->s.fd, POLLIN, 0));
+	ASSERT_EQ((int)pkt_len, send_one(tx, i));
+	EXPECT_EQ(READY, exit_within(pid, 2 * WAIT_MS));
+	EXPECT_EQ(POLLIN, poll_for(rx->s.fd, POLLIN, 0));
+}
+
+TEST_F_TIMEOUT(pollin, as_many_as_wanted, 120)
+{
+	unsigned int nr = self->rx.s.rx.size, i;
+	const unsigned int slots[] = { 1, 2, 7, nr / 4, nr - 1, nr };
+
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		ASSERT_EQ(0, want(self->rx.s.fd, slots[i]));
+		wake_at(_metadata, &self->tx, &self->rx, slots[i]);
+		EXPECT_EQ(slots[i], take_all(&self->rx, false));
+		EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
+	}
+	/* more than there are is all that there are */
+	ASSERT_EQ(0, want(self->rx.s.fd, 1 << 30));
+	wake_at(_metadata, &self->tx, &self->rx, nr);
+}
+
+/* A program that keeps frames, and wants to hear of the next one */
+TEST_F_TIMEOUT(pollin, behind_those_that_are_kept, 120)
+{
+	unsigned int i;
+
+	for (i = 1; i <= 10; i++) {
+		ASSERT_EQ(0, want(self->rx.s.fd, i));
+		wake_at(_metadata, &self->tx, &self->rx, 1);
+		EXPECT_EQ(1U, take_all(&self->rx, true));
+		/* it is kept, and not posted again */
+		EXPECT_EQ(POLLIN, poll_for(self->rx.s.fd, POLLIN, 0));
+		ASSERT_EQ(0, want(self->rx.s.fd, i + 1));
+		EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
+	}
+}
+
+/* With fewer posted than are wanted, all of them have to do. */
+TEST_F_TIMEOUT(pollin, as_many_as_are_posted, 120)
+{
+	unsigned int i, nr = self->rx.s.rx.size;
+
+	for (i = 0; i < nr - 5; i++)
+		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+	ASSERT_EQ(POLLIN, poll_for(self->rx.s.fd, POLLIN, WAIT_MS));
+	usleep(QUIET_MS * 1000);
+	ASSERT_EQ(nr - 5, take_all(&self->rx, true));
+	ASSERT_EQ(0, want(self->rx.s.fd, nr));
+	EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
+	wake_at(_metadata, &self->tx, &self->rx, 5);
 }
 
 TEST_HARNESS_MAIN
