@@ -511,7 +511,7 @@ def test_to_stack() -> None:
         "zero-copy, to the stack too: no warning",
         new.said,
     )
-    words = "ip netns exec right tcpdump -i zc:veth0:x+stack".split()
+    words = ["ip", "netns", "exec", "right", "tcpdump", "-i", "zc:veth0:x+stack"]
     said = attempt(*words, ours=True).stderr
     result("is not the number of a queue" in said, "zero-copy: no such queue", said)
 
