@@ -7,18 +7,11 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "internal.h"
 #include "tp4_queue.h"
 
 #define SLOTS		16
 #define FRAMES		64
 #define FRAME_BYTES	2048
-
-#ifdef CONFIG_SMP
-/* Each packet reads the one, and each packet that is lost writes to the other. */
-static_assert(offsetof(struct packet_sock, tp4_queue) / SMP_CACHE_BYTES !=
-	      offsetof(struct packet_sock, tp_drops) / SMP_CACHE_BYTES);
-#endif
 
 struct tp4_test {
 	struct tp4_queue	q;

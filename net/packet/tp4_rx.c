@@ -16,6 +16,12 @@
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
+#ifdef CONFIG_SMP
+/* Each packet reads the one, and each packet that is lost writes to the other. */
+static_assert(offsetof(struct packet_sock, tp4_queue) / SMP_CACHE_BYTES !=
+	      offsetof(struct packet_sock, tp_drops) / SMP_CACHE_BYTES);
+#endif
+
 static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
 {
 	const struct sk_filter *filter;
