@@ -128,6 +128,7 @@ struct socket_wq {
 
 struct sock {
 	struct socket_wq *sk_wq;
+	int sk_rcvlowat;
 	void (*sk_data_ready)(struct sock *sk);
 };
 
