@@ -200,15 +200,9 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	do {
 		u32 size;
 
-		rx_desc = I40E_RX_DESC(rx_ring, ntc);
 		qword = i40e_tp4_rx_status(rx_ring, ntc);
-		if (unlikely(++ntc == rx_ring->count))
-			ntc = 0;
-		tp4a_next_frame(rx, &p);
-		if (unlikely(i40e_rx_is_programming_status(qword))) {
-			i40e_clean_programming_status(rx_ring,
-						      rx_desc->raw.qword[0],
-						      qword);
+		rx_desc = i40e_tp4_rx_next(rx_ring, &ntc, rx, &p);
+		if (i40e_tp4_rx_report(rx_ring, rx_desc, qword)) {
 			tp4a_reuse(rx, 1);
 			/* What came before has moved up. */
 			if (frames) {

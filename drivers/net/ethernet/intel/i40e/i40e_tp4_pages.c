@@ -281,18 +281,11 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 		struct page *page;
 		u32 size;
 
-		rx_desc = I40E_RX_DESC(rx_ring, ntc);
 		qword = i40e_tp4_rx_status(rx_ring, ntc);
-		if (unlikely(++ntc == rx_ring->count))
-			ntc = 0;
-		tp4a_next_frame(rx, &p);
+		rx_desc = i40e_tp4_rx_next(rx_ring, &ntc, rx, &p);
 		tp4f_set_len(&p, 0);
-		if (unlikely(i40e_rx_is_programming_status(qword))) {
-			i40e_clean_programming_status(rx_ring,
-						      rx_desc->raw.qword[0],
-						      qword);
+		if (i40e_tp4_rx_report(rx_ring, rx_desc, qword))
 			continue;
-		}
 		size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
 		tp4f_page_sync_for_cpu(&p, size);
 		page = tp4f_page(&p)->page;

@@ -44,6 +44,34 @@ static inline u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
 }
 
+/* Step from descriptor *@ntc to the next one.
+ * Return: the descriptor; @p is set to its frame.
+ */
+static inline union i40e_rx_desc *
+i40e_tp4_rx_next(const struct i40e_ring *rx_ring, u32 *ntc,
+		 struct tp4_packet_array *rx, struct tp4_frame_set *p)
+{
+	union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, *ntc);
+
+	if (unlikely(++*ntc == rx_ring->count))
+		*ntc = 0;
+	tp4a_next_frame(rx, p);
+	return rx_desc;
+}
+
+/* Clean a descriptor that reports on a filter.
+ * Return: whether it is one.
+ */
+static inline bool i40e_tp4_rx_report(struct i40e_ring *rx_ring,
+				      const union i40e_rx_desc *rx_desc,
+				      u64 qword)
+{
+	if (likely(!i40e_rx_is_programming_status(qword)))
+		return false;
+	i40e_clean_programming_status(rx_ring, rx_desc->raw.qword[0], qword);
+	return true;
+}
+
 /* The descriptors up to @ntc are done with. */
 static inline void i40e_tp4_rx_taken(struct i40e_ring *rx_ring, u32 ntc)
 {

@@ -55,6 +55,20 @@ static inline int netdev_family(void)
 	return err ? err : id;
 }
 
+/* A request to the netdev family, without attributes; 0 or -errno. */
+static inline int netdev_req(struct genl_req *req, int cmd, int flags)
+{
+	int id = netdev_family();
+
+	*req = (struct genl_req) {
+		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+		.h.nlmsg_type = id,
+		.h.nlmsg_flags = NLM_F_REQUEST | flags,
+		.g.cmd = cmd, .g.version = 1,
+	};
+	return id < 0 ? id : 0;
+}
+
 /*
  * Asks the netdev family about a device, whose index is its attribute @type;
  * returns as nl_dump().
@@ -63,16 +77,11 @@ static inline int netdev_ask(int cmd, int flags, int type, __u32 ifindex,
 			     bool (*each)(struct nlmsghdr *h, void *arg),
 			     void *arg)
 {
-	int id = netdev_family();
-	struct genl_req req = {
-		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-		.h.nlmsg_type = id,
-		.h.nlmsg_flags = NLM_F_REQUEST | flags,
-		.g.cmd = cmd, .g.version = 1,
-	};
+	struct genl_req req;
+	int err = netdev_req(&req, cmd, flags);
 
-	if (id < 0)
-		return id;
+	if (err)
+		return err;
 	genl_attr(&req, type, &ifindex, sizeof(ifindex));
 	return nl_dump(NETLINK_GENERIC, &req, each, arg);
 }
@@ -92,16 +101,11 @@ static inline int bind_devmem(const char *ifname, __u32 queue, int dmabuf)
 		.type_attr = { NLA_HDRLEN + 4, NETDEV_A_QUEUE_TYPE },
 		.type = NETDEV_QUEUE_TYPE_RX,
 	};
-	int id = netdev_family();
-	struct genl_req req = {
-		.h.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-		.h.nlmsg_type = id,
-		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
-		.g.cmd = NETDEV_CMD_BIND_RX, .g.version = 1,
-	};
+	struct genl_req req;
+	int err = netdev_req(&req, NETDEV_CMD_BIND_RX, NLM_F_ACK);
 
-	if (id < 0)
-		return id;
+	if (err)
+		return err;
 	genl_attr(&req, NETDEV_A_DMABUF_IFINDEX, &ifindex, sizeof(ifindex));
 	genl_attr(&req, NETDEV_A_DMABUF_QUEUES | NLA_F_NESTED, &rx, sizeof(rx));
 	genl_attr(&req, NETDEV_A_DMABUF_FD, &dmabuf, sizeof(dmabuf));
