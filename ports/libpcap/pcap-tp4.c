@@ -75,6 +75,12 @@
 #define BATCH		64
 
 /*
+ * Packets to be woken for where they may gather.  More would come through
+ * a reader's pipe in bursts that it has no room for.
+ */
+#define GATHER		512
+
+/*
  * Lend all frames to the kernel.
  */
 static void
@@ -407,9 +413,11 @@ void
 pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 {
 	struct pollfd fds[2];
-	int slots = (int)tp4->area.nr_frames / 4;
+	int slots = GATHER;
 	int one = 1;
 
+	if (tp4->area.nr_frames / 4 < GATHER)
+		slots = (int)tp4->area.nr_frames / 4;
 	fds[0].fd = tp4->sock.fd;
 	fds[0].events = POLLIN;
 	fds[1].fd = breakloop_fd;
