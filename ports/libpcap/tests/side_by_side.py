@@ -126,7 +126,8 @@ class Capture:
     def has_begun(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"{self.args}: {self.log.read_text()}")
-        return re.search("listening on|File: |Engine started", self.log.read_text()) is not None
+        begun = "listening on|File: |Engine started"
+        return re.search(begun, self.log.read_text()) is not None
 
     def uses_v4(self) -> bool:
         maps = Path(f"/proc/{self.process.pid}/maps").read_text()

@@ -443,16 +443,19 @@ TEST_F_TIMEOUT(port, af_xdp, 120)
 static int new_dmabuf(void)
 {
 	struct udmabuf_create create = { .size = 64 * getpagesize() };
-	int dev = open("/dev/udmabuf", O_RDWR), fd = -1, err = 0;
+	int dev = open("/dev/udmabuf", O_RDWR), fd = -1;
 
+	if (dev < 0)
+		return -errno;
 	create.memfd = memfd_create("udmabuf", MFD_ALLOW_SEALING);
-	if (dev < 0 || ftruncate(create.memfd, create.size) ||
-	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK) ||
-	    (fd = ioctl(dev, UDMABUF_CREATE, &create)) < 0)
-		err = -errno;
+	if (!ftruncate(create.memfd, create.size) &&
+	    !fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		fd = ioctl(dev, UDMABUF_CREATE, &create);
+	if (fd < 0)
+		fd = -errno;
 	close(create.memfd);
 	close(dev);
-	return err ? err : fd;
+	return fd;
 }
 
 /* A queue whose packets go to our frames gets no memory from anybody else. */
