@@ -155,6 +155,8 @@ void tp4a_page_drop(struct tp4_packet_array *a, struct tp4_page *slot);
  *
  * One of the page's references goes with it. The frame is another part of the
  * page from here on, or of another page once the array is populated.
+ *
+ * Context: NAPI of the array's user.
  */
 static inline void tp4f_give_page(const struct tp4_frame_set *p,
 				  struct tp4_page *slot, u32 refs, u32 size,

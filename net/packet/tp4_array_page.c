@@ -78,7 +78,7 @@ static void tp4a_populate_pages(struct tp4_packet_array *a)
  *
  * The page is unmapped, and freed when all who have a part of it have freed that.
  *
- * Context: Any, while nobody uses the array.
+ * Context: NAPI of the array's user, or any while nobody uses the array.
  */
 void tp4a_page_drop(struct tp4_packet_array *a, struct tp4_page *slot)
 {

@@ -85,7 +85,6 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 
 	for (; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
-
 		dma_addr_t dma = tp4f_page_dma(&p, size);
 
 		if (unlikely(sync))
