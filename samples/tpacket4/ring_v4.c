@@ -263,6 +263,23 @@ static bool v4_need_kick(struct port *p)
 	return tp4_need_kick(&v->sock);
 }
 
+/*
+ * poll() takes a slot that is ours for a packet that is still to be read. Before
+ * sleeping, lend other frames in place of those that are on their way out.
+ */
+static void lend_spare(struct port *p, struct v4 *v)
+{
+	unsigned int n = tp4_ring_free(&v->sock.rx);
+
+	if (n > v->pool.nr)
+		n = v->pool.nr;
+	if (!n)
+		return;
+	v->pool.nr -= n;
+	tp4_ring_post(&v->sock.rx, v->pool.frames + v->pool.nr, n);
+	rx_lent(p, v);
+}
+
 static unsigned int v4_forward(struct port *p, unsigned int max)
 {
 	struct v4 *v = p->ring;
@@ -271,6 +288,8 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 	if (max > tp4_ring_free(&v->sock.tx))
 		max = tp4_ring_free(&v->sock.tx);
 	n = tp4_ring_peek(&v->sock.rx, max);
+	if (!n && p->cfg->poll)
+		lend_spare(p, v);
 	packets = look(p, v, n, true);
 	tp4_ring_forward(&v->sock.rx, &v->sock.tx, n);
 	return packets;
