@@ -39,7 +39,7 @@ struct veth_tp4_poll {
 	struct veth_xdp_tx_bq	*bq;
 	struct veth_stats	*stats;
 	struct net_device	*peer_dev;
-	struct veth_tp4		*own;	/* of the receiving queue, or NULL */
+	struct veth_tp4		*local;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* where what the peer sends goes */
 	u32			max_len;	/* longer ones are looked at; 0: all */
@@ -168,7 +168,7 @@ static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
 /* Copy what has arrived for a zero-copy socket to its ring. */
 static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 {
-	struct tp4_packet_array *from = poll->own->from_stack;
+	struct tp4_packet_array *from = poll->local->from_stack;
 	struct tp4_frame_set p;
 
 	for (;;) {
@@ -176,7 +176,7 @@ static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 		if (!tp4a_next_packet(from, &p))
 			break;
 		do {
-			if (!tp4a_copy_packet(poll->own->rx, &p))
+			if (!tp4a_copy_packet(poll->local->rx, &p))
 				poll->stats->rx_drops++;
 		} while (tp4a_next_packet(from, &p));
 		tp4a_flush(from);
@@ -186,9 +186,9 @@ static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 /* The same where the skbs are asked for more: by metadata, and by an XDP program,
  * for which they are kept until it has run.
  */
-static void veth_tp4_copy_known_skbs(struct veth_tp4_poll *poll)
+static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 {
-	struct veth_tp4 *tp4 = poll->own;
+	struct veth_tp4 *tp4 = poll->local;
 	bool meta = tp4a_has_meta(tp4->rx);
 	struct tp4_frame_set p, to;
 	struct sk_buff *skb;
@@ -221,8 +221,8 @@ static void veth_tp4_copy_known_skbs(struct veth_tp4_poll *poll)
 /* Give the ring what is in from_stack. */
 static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
 {
-	if (poll->own->xdp.prog || tp4a_has_meta(poll->own->rx))
-		veth_tp4_copy_known_skbs(poll);
+	if (poll->local->xdp.prog || tp4a_has_meta(poll->local->rx))
+		veth_tp4_copy_skbs_meta(poll);
 	else
 		veth_tp4_copy_skbs(poll);
 }
@@ -231,9 +231,9 @@ static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
  * skb, behind what came before it.
  * Return: 0, or an errno if it cannot be sent.
  */
-static int veth_tp4_rcv_unfinished(struct veth_tp4_poll *poll,
-				   struct tp4_frame_set *p, u32 len,
-				   const struct virtio_net_hdr *hdr)
+static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
+				struct tp4_frame_set *p, u32 len,
+				const struct virtio_net_hdr *hdr)
 {
 	u32 max = READ_ONCE(poll->peer_dev->mtu) + ETH_HLEN + VLAN_HLEN;
 	struct sk_buff *skb;
@@ -248,10 +248,10 @@ static int veth_tp4_rcv_unfinished(struct veth_tp4_poll *poll,
 
 	poll->stats->xdp_bytes += len;
 	tp4a_flush(poll->to);
-	if (poll->own) {
+	if (poll->local) {
 		veth_tp4_cb(skb)->is_frame = false;
 		poll->stats->rx_drops +=
-			tp4a_add_skb(poll->own->from_stack, skb);
+			tp4a_add_skb(poll->local->from_stack, skb);
 		veth_tp4_take_skbs(poll);
 	} else {
 		veth_tp4_deliver_stack(poll->peer, skb);
@@ -285,7 +285,7 @@ static noinline bool veth_tp4_check(struct veth_tp4_poll *poll,
 	}
 	if (likely(!hdr.flags && !hdr.gso_type))
 		return true;
-	error = veth_tp4_rcv_unfinished(poll, p, len, &hdr);
+	error = veth_tp4_rcv_offload(poll, p, len, &hdr);
 	if (likely(!error))
 		return false;
 
@@ -316,7 +316,7 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	struct tp4_frame_set p;
 	int done = 0;
 
-	poll->to = poll->own ? poll->own->rx : poll->peer->to_stack;
+	poll->to = poll->local ? poll->local->rx : poll->peer->to_stack;
 	poll->max_len = tp4a_has_meta(tx) ? 0 :
 			min(READ_ONCE(poll->rq->dev->mtu),
 			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
@@ -333,7 +333,7 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 /* Receive what the peer's stack, or XDP, has sent, if it goes to a ring. */
 static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 {
-	struct tp4_packet_array *from = poll->own->from_stack;
+	struct tp4_packet_array *from = poll->local->from_stack;
 	struct veth_stats *stats = poll->stats;
 	struct veth_rq *rq = poll->rq;
 	int done = 0;
@@ -368,7 +368,7 @@ static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 
 static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
 {
-	struct veth_tp4 *tp4 = poll->own;
+	struct veth_tp4 *tp4 = poll->local;
 
 	tp4->rx_poll = poll;
 	tp4->xdp.prog = rcu_dereference_bh(poll->rq->xdp_prog);
@@ -379,9 +379,9 @@ static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
 /* Give the ring what has been received. */
 static void veth_tp4_end_rx(struct veth_tp4_poll *poll)
 {
-	struct tp4_xdp *xdp = &poll->own->xdp;
+	struct tp4_xdp *xdp = &poll->local->xdp;
 
-	tp4a_flush(poll->own->rx);
+	tp4a_flush(poll->local->rx);
 	poll->stats->xdp_drops += xdp->drops;
 	poll->stats->rx_drops += xdp->errors;
 	poll->stats->xdp_tx += xdp->tx;
@@ -404,7 +404,7 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 		rq->tp4_turn ^= 1;
 		share = (budget + rq->tp4_turn) / 2;
 	}
-	if (poll->own) {
+	if (poll->local) {
 		veth_tp4_begin_rx(poll);
 		done = veth_tp4_rcv_skbs(poll, share);
 	} else if (!__ptr_ring_empty(&rq->xdp_ring)) {
@@ -416,7 +416,7 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 		tp4a_need_wakeup(poll->peer->tx, false);
 		done += veth_tp4_rcv_peer(poll, budget - done);
 	}
-	if (poll->own)
+	if (poll->local)
 		veth_tp4_end_rx(poll);
 
 	/* veth_xdp_rcv() adds what is in poll->stats. */
@@ -427,7 +427,7 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 }
 
 /* The zero-copy queue pair of this end, if it receives, or NULL */
-static struct veth_tp4 *veth_tp4_own(const struct veth_rq *rq)
+static struct veth_tp4 *veth_tp4_local(const struct veth_rq *rq)
 {
 	struct veth_tp4 *tp4 = rcu_dereference_bh(rq->tp4);
 
@@ -458,18 +458,19 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 		.bq = bq,
 		.stats = stats,
 		.peer_dev = peer_dev,
-		.own = veth_tp4_own(rq),
+		.local = veth_tp4_local(rq),
 		.peer = veth_tp4_peer(rq, peer_dev),
 	};
 	int done = 0;
 
-	if (unlikely(poll.own || poll.peer))
+	if (unlikely(poll.local || poll.peer))
 		done = veth_tp4_rcv(&poll, budget);
-	return done + veth_xdp_rcv(rq, poll.own ? 0 : budget - done, bq, stats);
+	return done + veth_xdp_rcv(rq, poll.local ? 0 : budget - done, bq,
+				   stats);
 }
 
 /* This NAPI is about to sleep: has something been posted since it looked? */
-static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
+static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 {
 	struct veth_tp4 *tp4 = veth_tp4_peer(rq, peer_dev);
 
@@ -480,7 +481,7 @@ static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
 }
 
 /* Turn NAPI off for all queues but those with a zero-copy queue pair. */
-static void veth_tp4_napi_del_rest(struct net_device *dev)
+static void veth_tp4_napi_del_unbound(struct net_device *dev)
 {
 	struct veth_priv *priv = netdev_priv(dev);
 	unsigned int i;
@@ -494,9 +495,9 @@ static void veth_tp4_napi_del_rest(struct net_device *dev)
 }
 
 /* Turn NAPI on for the other queues; @enable does so for a range. */
-static int veth_tp4_napi_enable_rest(struct net_device *dev,
-				     int (*enable)(struct net_device *dev,
-						   int start, int end))
+static int veth_tp4_napi_enable_unbound(struct net_device *dev,
+					int (*enable)(struct net_device *dev,
+						      int start, int end))
 {
 	struct veth_priv *priv = netdev_priv(dev);
 	unsigned int i;
@@ -507,7 +508,7 @@ static int veth_tp4_napi_enable_rest(struct net_device *dev,
 			continue;
 		err = enable(dev, i, i + 1);
 		if (err) {
-			veth_tp4_napi_del_rest(dev);
+			veth_tp4_napi_del_unbound(dev);
 			return err;
 		}
 	}
@@ -793,18 +794,18 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 	return veth_xdp_rcv(rq, budget, bq, stats);
 }
 
-static bool veth_tp4_end(struct veth_rq *rq, struct net_device *peer_dev)
+static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 {
 	return false;
 }
 
-static void veth_tp4_napi_del_rest(struct net_device *dev)
+static void veth_tp4_napi_del_unbound(struct net_device *dev)
 {
 }
 
-static int veth_tp4_napi_enable_rest(struct net_device *dev,
-				     int (*enable)(struct net_device *dev,
-						   int start, int end))
+static int veth_tp4_napi_enable_unbound(struct net_device *dev,
+					int (*enable)(struct net_device *dev,
+						      int start, int end))
 {
 	return 0;
 }

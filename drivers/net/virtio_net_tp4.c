@@ -211,8 +211,8 @@ virtnet_tp4_rx_header(const struct virtnet_info *vi,
 }
 
 /* Tell what the header of a packet says of it. */
-static void virtnet_tp4_tell(const struct virtnet_info *vi,
-			     struct tp4_frame_set *p, u8 flags)
+static void virtnet_tp4_set_meta(const struct virtnet_info *vi,
+				 struct tp4_frame_set *p, u8 flags)
 {
 	const struct virtio_net_hdr_v1_hash *hdr = tp4f_get_data(p) -
 						   vi->hdr_len;
@@ -228,10 +228,10 @@ static void virtnet_tp4_tell(const struct virtnet_info *vi,
  * @nr and @good are what its header says.
  * Return: its length, or 0 if it was dropped.
  */
-static noinline u32 virtnet_tp4_rx_other(struct virtnet_info *vi,
-					 struct receive_queue *rq,
-					 const struct tp4_frame_set *first,
-					 u32 len, u32 nr, bool good)
+static noinline u32 virtnet_tp4_rx_slow(struct virtnet_info *vi,
+					struct receive_queue *rq,
+					const struct tp4_frame_set *first,
+					u32 len, u32 nr, bool good)
 {
 	u32 i, bytes = 0, hdr_len = vi->hdr_len;
 	struct virtnet_tp4 *tp4 = rq->tp4;
@@ -284,10 +284,10 @@ static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
 		bytes = len - vi->hdr_len;
 		tp4f_set_len(&p, bytes);
 	} else {
-		bytes = virtnet_tp4_rx_other(vi, rq, &p, len, nr, good);
+		bytes = virtnet_tp4_rx_slow(vi, rq, &p, len, nr, good);
 	}
 	if (meta && bytes)
-		virtnet_tp4_tell(vi, &p, flags);
+		virtnet_tp4_set_meta(vi, &p, flags);
 	return bytes;
 }
 
@@ -399,15 +399,15 @@ static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
 	return true;
 }
 
-/* Give back what the device is done with. NAPI may have stopped for want of
- * room, and somebody else have found what it waits to be told of: @others, of
- * the stack and of XDP, make room, too.
+/* Return the packets that the device has sent. NAPI may have stopped because the
+ * queue was full; the space it waits for may have been freed by another caller,
+ * and by packets of the stack or XDP: @freed_others.
  */
-static void virtnet_tp4_flush_sent(struct send_queue *sq, bool others)
+static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
 {
 	struct virtnet_tp4 *tp4 = sq->tp4;
 
-	if (!tp4 || (!tp4a_flush_completed(tp4->tx) && !others))
+	if (!tp4 || (!tp4a_flush_completed(tp4->tx) && !freed_others))
 		return;
 	if (!napi_is_scheduled(&sq->napi) && tp4a_has_work(tp4->tx))
 		napi_schedule(&sq->napi);
@@ -913,7 +913,7 @@ static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
 	return false;
 }
 
-static void virtnet_tp4_flush_sent(struct send_queue *sq, bool others)
+static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
 {
 }
 

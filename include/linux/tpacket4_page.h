@@ -4,7 +4,7 @@
  * For queues that no program has: what is received is the stack's, as it is with
  * any driver that keeps its pages. The driver is the sink. It gives the part of a
  * page that a packet is in away, by tp4f_give_page(), or keeps it, and moves
- * start to curr by tp4a_kept().
+ * start to curr by tp4a_mark_flushed().
  *
  * Such an array is always full, but for frames that there was no memory for. So
  * what is flushed from its start is its end in the same place: nothing is moved,
@@ -128,12 +128,12 @@ static inline u32 tp4a_done(struct tp4_packet_array *a, struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_kept() - all frames that were processed are flushed
+ * tp4a_mark_flushed() - all frames that were processed are flushed
  * @a:	the array
  *
  * What tp4f_give_page() has not given away is received into again as it is.
  */
-static inline void tp4a_kept(struct tp4_packet_array *a)
+static inline void tp4a_mark_flushed(struct tp4_packet_array *a)
 {
 	a->start = a->curr;
 }

@@ -136,7 +136,7 @@ void tp4a_recycle(struct tp4_packet_array *a)
 		struct tp4_frame *frame = &a->items[a->end++ & a->mask];
 
 		*frame = a->items[a->start++ & a->mask];
-		tp4a_empty(a, frame);
+		tp4a_reset_frame(a, frame);
 	}
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
@@ -162,7 +162,7 @@ void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 			a->items[pos & a->mask] =
 				a->items[(pos - 1) & a->mask];
 		a->start++;
-		tp4a_empty(a, &frame);
+		tp4a_reset_frame(a, &frame);
 		a->items[a->end++ & a->mask] = frame;
 	}
 }

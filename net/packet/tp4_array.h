@@ -8,7 +8,7 @@
 #include "tp4_queue.h"
 
 /**
- * struct tp4_end - one ring of a socket in zero-copy mode
+ * struct tp4_zc_ring - one ring of a socket in zero-copy mode
  * @q:		the ring, or NULL where the socket has none
  * @error:	errno that frames come back with when the array is freed
  * @dev:	the device
@@ -16,7 +16,7 @@
  *
  * This is what rx_opaque and tx_opaque of struct tp4_netdev_parms point at.
  */
-struct tp4_end {
+struct tp4_zc_ring {
 	struct tp4_queue	*q;
 	int			error;
 	const struct net_device	*dev;
@@ -50,8 +50,8 @@ struct tp4_array_ops {
 };
 
 /* Let a frame be filled again. */
-static inline void tp4a_empty(const struct tp4_packet_array *a,
-			      struct tp4_frame *frame)
+static inline void tp4a_reset_frame(const struct tp4_packet_array *a,
+				    struct tp4_frame *frame)
 {
 	frame->offset = a->offset;
 	frame->error = 0;

@@ -24,7 +24,7 @@
  * @area:	the area
  * @dev:	the device
  * @users:	arrays
- * @in_one:	the addresses follow each other, so that the first one says all
+ * @contiguous:	the addresses follow each other, so that the first one says all
  * @dma:	an address a page
  *
  * Shared by all arrays of the area, whose frames may go from one to the other.
@@ -34,14 +34,14 @@ struct tp4_mapping {
 	const struct tp4_area	*area;
 	struct device		*dev;
 	unsigned int		users;
-	bool			in_one;
+	bool			contiguous;
 	dma_addr_t		dma[];
 };
 
 static LIST_HEAD(tp4_mappings);
 static DEFINE_MUTEX(tp4_mappings_lock);
 
-static struct tp4_end *tp4a_end(const struct tp4_packet_array *a)
+static struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
 {
 	return a->queue_opaque;
 }
@@ -54,16 +54,16 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 /* Of @nr frames from the array's @pos on, and as many descriptors from the ring's
  * @slot on, so many lie one behind the other in both.
  */
-static u32 tp4a_straight(const struct tp4_packet_array *a, u32 pos,
-			 const struct tp4_queue *q, u32 slot, u32 nr)
+static u32 tp4a_contig(const struct tp4_packet_array *a, u32 pos,
+		       const struct tp4_queue *q, u32 slot, u32 nr)
 {
 	return min3(nr, a->mask + 1 - (pos & a->mask),
 		    q->mask + 1 - (slot & q->mask));
 }
 
 /* The same of those up to @pos and @slot */
-static u32 tp4a_straight_back(const struct tp4_packet_array *a, u32 pos,
-			      const struct tp4_queue *q, u32 slot, u32 nr)
+static u32 tp4a_contig_back(const struct tp4_packet_array *a, u32 pos,
+			    const struct tp4_queue *q, u32 slot, u32 nr)
 {
 	return min3(nr, (pos & a->mask) + 1, (slot & q->mask) + 1);
 }
@@ -83,7 +83,7 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 		bool refuse = false;
 		u64 idx;
 
-		max = tp4a_straight(a, a->end, q, q->in, left);
+		max = tp4a_contig(a, a->end, q, q->in, left);
 		for (nr = 0; nr < max && tp4q_load_idx(desc, &idx); nr++) {
 			refuse = idx >= nr_frames;
 			if (unlikely(refuse)) {
@@ -91,7 +91,7 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 				break;
 			}
 			frame->idx = idx;
-			tp4a_empty(a, frame);
+			tp4a_reset_frame(a, frame);
 			desc++;
 			frame++;
 		}
@@ -105,7 +105,7 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 
 static void tp4a_rx_populate(struct tp4_packet_array *a)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	struct tpacket4_desc desc = { .error = EINVAL };
 	u32 refusals = 0;
 
@@ -120,7 +120,8 @@ static void tp4a_rx_populate(struct tp4_packet_array *a)
 	}
 }
 
-static void tp4a_put(struct tp4_frame *frame, const struct tpacket4_desc *desc)
+static void tp4a_set_frame(struct tp4_frame *frame,
+			   const struct tpacket4_desc *desc)
 {
 	*frame = (struct tp4_frame) {
 		.idx = desc->idx,
@@ -147,13 +148,13 @@ static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 		struct tpacket4_desc desc;
 		bool other = false;
 
-		max = tp4a_straight(a, a->end, q, q->in, left);
+		max = tp4a_contig(a, a->end, q, q->in, left);
 		for (nr = 0; nr < max && tp4q_load_slot(from, &desc); nr++) {
 			other = desc.flags != TP4_DESC_KERNEL ||
 				!tp4q_desc_valid(q, &desc);
 			if (unlikely(other))
 				break;
-			tp4a_put(frame++, &desc);
+			tp4a_set_frame(frame++, &desc);
 			from++;
 		}
 		a->end += nr;
@@ -184,14 +185,14 @@ static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 		return nr;
 	}
 	for (i = 0; i < nr; i++)
-		tp4a_put(&a->items[a->end++ & a->mask], &descs[i]);
+		tp4a_set_frame(&a->items[a->end++ & a->mask], &descs[i]);
 	tp4q_zc_took(q, nr);
 	return nr;
 }
 
 static void tp4a_tx_populate(struct tp4_packet_array *a)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	u32 nr, left = tp4a_space(a);
 
 	do {
@@ -215,7 +216,7 @@ static void tp4a_populate_ring(struct tp4_packet_array *a)
 
 static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 {
-	struct sock *sk = tp4a_end(a)->q->sk;
+	struct sock *sk = tp4a_zc_ring(a)->q->sk;
 
 	if (!sk)
 		return;
@@ -227,8 +228,8 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 /* Write the metadata of the packets that are about to be published. */
 static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 {
-	const struct net_device *dev = tp4a_end(a)->dev;
-	const struct sock *sk = tp4a_end(a)->q->sk;
+	const struct net_device *dev = tp4a_zc_ring(a)->dev;
+	const struct sock *sk = tp4a_zc_ring(a)->q->sk;
 	u64 now = ktime_get_real_ns();
 	u32 next, pos;
 	u8 wanted = 0;
@@ -271,7 +272,7 @@ static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 					u32 end, bool rx, u8 flags, u8 *errors)
 {
-	const struct tp4_queue *q = tp4a_end(a)->q;
+	const struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	unsigned long out = atomic_long_read(&q->out);
 	u32 k, nr, left = end - a->start;
 	int packets = left;
@@ -282,7 +283,7 @@ static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 		const struct tp4_frame *frame = &a->items[pos & a->mask];
 		struct tpacket4_desc *to = tp4q_slot(q, slot);
 
-		nr = tp4a_straight_back(a, pos, q, slot, left);
+		nr = tp4a_contig_back(a, pos, q, slot, left);
 		for (k = nr; k; k--, frame--, to--) {
 			struct tpacket4_desc desc = {
 				.idx = frame->idx,
@@ -303,7 +304,7 @@ static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 /* What was published is the program's. */
 static void tp4a_returned(struct tp4_packet_array *a, u32 end)
 {
-	tp4q_zc_returned(tp4a_end(a)->q, end - a->start);
+	tp4q_zc_returned(tp4a_zc_ring(a)->q, end - a->start);
 	a->start = end;
 }
 
@@ -327,13 +328,13 @@ static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 		packets = tp4a_publish(a, end, true, TP4_PKT_CONT, &errors);
 	tp4a_returned(a, end);
 	tp4a_count_rx(a, packets);
-	tp4q_wake(tp4a_end(a)->q);
+	tp4q_wake(tp4a_zc_ring(a)->q);
 	return packets;
 }
 
 static void tp4a_count_refused(const struct tp4_packet_array *a, u32 end)
 {
-	struct tp4_queue *q = tp4a_end(a)->q;
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	u32 pos;
 
 	for (pos = a->start; pos != end; pos++) {
@@ -351,7 +352,7 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	if (unlikely(errors))
 		tp4a_count_refused(a, end);
 	tp4a_returned(a, end);
-	tp4q_wake(tp4a_end(a)->q);
+	tp4q_wake(tp4a_zc_ring(a)->q);
 	return packets;
 }
 
@@ -375,7 +376,7 @@ static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
 
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
-	tp4q_rx_count_drop(tp4a_end(a)->q);
+	tp4q_rx_count_drop(tp4a_zc_ring(a)->q);
 }
 
 static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
@@ -411,7 +412,7 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 
 	m->area = area;
 	m->dev = dev;
-	m->in_one = true;
+	m->contiguous = true;
 	for (i = 0; i < area->nr_pages; i++) {
 		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
 					       PAGE_SIZE, DMA_BIDIRECTIONAL,
@@ -421,7 +422,7 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 			return NULL;
 		}
 		if (m->dma[i] != m->dma[0] + i * PAGE_SIZE)
-			m->in_one = false;
+			m->contiguous = false;
 	}
 	list_add(&m->list, &tp4_mappings);
 	return m;
@@ -437,7 +438,7 @@ static bool tp4a_map(struct tp4_packet_array *a)
 		m = tp4_mapping_new(a->area, a->dev);
 	if (m) {
 		m->users++;
-		a->dma = m->in_one ? NULL : m->dma;
+		a->dma = m->contiguous ? NULL : m->dma;
 		a->dma_base = m->dma[0];
 	}
 	mutex_unlock(&tp4_mappings_lock);
@@ -462,20 +463,20 @@ static void tp4a_unmap(struct tp4_packet_array *a)
 /* Every frame goes back to the ring with the error of its end. */
 static void tp4a_give_back(struct tp4_packet_array *a)
 {
-	struct tp4_end *end = tp4a_end(a);
-	unsigned long out = atomic_long_read(&end->q->out);
+	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
+	unsigned long out = atomic_long_read(&ring->q->out);
 	u32 i, nr = a->end - a->start;
 
 	for (i = nr; i--;) {
 		struct tpacket4_desc desc = {
 			.idx = a->items[(a->start + i) & a->mask].idx,
-			.error = end->error,
+			.error = ring->error,
 		};
 
-		tp4q_store(end->q, out + i, &desc);
+		tp4q_store(ring->q, out + i, &desc);
 	}
-	tp4q_zc_returned(end->q, nr);
-	tp4q_wake(end->q);
+	tp4q_zc_returned(ring->q, nr);
+	tp4q_wake(ring->q);
 	tp4a_unmap(a);
 }
 
@@ -487,18 +488,18 @@ static const struct tp4_array_ops tp4a_ring_ops = {
 };
 
 /* For Rx: a kind of its own, so that nobody else is asked what he is. */
-static const struct tp4_array_ops tp4a_tap_ops = {
+static const struct tp4_array_ops tp4a_to_stack_ops = {
 	.populate = tp4a_populate_ring,
 	.flush = tp4a_flush_to_both,
 	.no_frame = tp4a_no_posted_frame,
 	.free = tp4a_give_back,
 };
 
-static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
-					      struct device *dev,
-					      enum tp4_validation validation)
+static struct tp4_packet_array *
+tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
+	      enum tp4_validation validation)
 {
-	struct tp4_queue *q = end->q;
+	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
 	/* All that the kernel has of a ring is in the array: so there is no room
@@ -508,7 +509,7 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
 	if (!a)
 		return NULL;
 
-	a->queue_opaque = end;
+	a->queue_opaque = ring;
 	a->area = q->area;
 	a->addr = q->area->addr;
 	a->pages = q->area->pages;
@@ -534,9 +535,9 @@ static struct tp4_packet_array *tp4a_ring_new(struct tp4_end *end, size_t elems,
  */
 u32 tp4_frame_room(const void *rx_opaque)
 {
-	const struct tp4_end *end = rx_opaque;
+	const struct tp4_zc_ring *ring = rx_opaque;
 
-	return end->q->room - XDP_PACKET_HEADROOM;
+	return ring->q->room - XDP_PACKET_HEADROOM;
 }
 EXPORT_SYMBOL_GPL(tp4_frame_room);
 
@@ -555,20 +556,20 @@ EXPORT_SYMBOL_GPL(tp4_frame_room);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev)
 {
-	struct tp4_end *end = rx_opaque;
-	struct tp4_queue *q = end->q;
+	struct tp4_zc_ring *ring = rx_opaque;
+	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
-	a = tp4a_ring_new(end, elems, dev, TP4_VALIDATION_IDX);
+	a = tp4a_ring_new(ring, elems, dev, TP4_VALIDATION_IDX);
 	if (!a)
 		return NULL;
 
 	if (q->flags & TP4_RING_TO_STACK)
-		a->ops = &tp4a_tap_ops;
+		a->ops = &tp4a_to_stack_ops;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
-	a->room = tp4_frame_room(end);
+	a->room = tp4_frame_room(ring);
 	/* What copy mode has taken and not used is for this array to take. */
-	tp4q_rx_untake(q);
+	tp4q_rx_put_back(q);
 	return a;
 }
 EXPORT_SYMBOL_GPL(tp4a_rx_new);
@@ -606,7 +607,7 @@ bool tp4a_has_work(const struct tp4_packet_array *a)
 
 	if (READ_ONCE(a->curr) != end)
 		return true;
-	return tp4q_tx_ready(tp4a_end(a)->q,
+	return tp4q_tx_ready(tp4a_zc_ring(a)->q,
 			     a->mask + 1 - (end - READ_ONCE(a->start)));
 }
 EXPORT_SYMBOL_GPL(tp4a_has_work);
@@ -626,12 +627,12 @@ EXPORT_SYMBOL_GPL(tp4a_has_work);
  */
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 {
-	struct tp4_end *end = tp4a_end(a);
+	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
 	bool can_know;
 
-	can_know = tp4_status_need_wakeup(end->q->sk, end->q->tx, need);
-	if (READ_ONCE(end->need_wakeup) != need)
-		WRITE_ONCE(end->need_wakeup, need);
+	can_know = tp4_status_need_wakeup(ring->q->sk, ring->q->tx, need);
+	if (READ_ONCE(ring->need_wakeup) != need)
+		WRITE_ONCE(ring->need_wakeup, need);
 	if (need) {
 		/* Pairs with the program's between posting and reading the
 		 * status, and with that of tp4_zc_poll().
@@ -652,7 +653,7 @@ EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
-	struct sock *sk = tp4a_end(a)->q->sk;
+	struct sock *sk = tp4a_zc_ring(a)->q->sk;
 
 	if (sk && READ_ONCE(sk->sk_napi_id) != napi->napi_id)
 		WRITE_ONCE(sk->sk_napi_id, napi->napi_id);

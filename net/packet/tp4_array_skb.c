@@ -228,7 +228,7 @@ struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 }
 EXPORT_SYMBOL_GPL(tp4f_build_skb);
 
-static void tp4a_put_data(struct tp4_packet_array *a, void *data, u32 len)
+static void tp4a_add_data(struct tp4_packet_array *a, void *data, u32 len)
 {
 	a->items[a->end++ & a->mask] = (struct tp4_frame) {
 		.idx = (unsigned long)data,
@@ -249,9 +249,9 @@ static void tp4a_populate_skbs(struct tp4_packet_array *a)
 		if (a->end - a->start + tp4_skb_frames(skb) > a->mask + 1)
 			break;
 		if (skb_headlen(skb))
-			tp4a_put_data(a, skb->data, skb_headlen(skb));
+			tp4a_add_data(a, skb->data, skb_headlen(skb));
 		for (i = 0; i < shinfo->nr_frags; i++)
-			tp4a_put_data(a, skb_frag_address(&shinfo->frags[i]),
+			tp4a_add_data(a, skb_frag_address(&shinfo->frags[i]),
 				      skb_frag_size(&shinfo->frags[i]));
 		a->items[(a->end - 1) & a->mask].flags = 0;
 	}

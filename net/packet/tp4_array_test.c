@@ -29,7 +29,7 @@
 
 /* A ring, its area, and what the program knows of it */
 struct end {
-	struct tp4_end		end;
+	struct tp4_zc_ring	end;
 	struct tp4_queue	q;
 	struct tpacket4_desc	ring[SLOTS] __aligned(64);
 	u32			held[SLOTS];
@@ -1234,7 +1234,7 @@ static void packets_need_memory(struct kunit *test)
 	tp4a_free(to);
 }
 
-static void expect_dma(struct kunit *test, bool in_one)
+static void expect_dma(struct kunit *test, bool contiguous)
 {
 	struct device *dev = kunit_device_register(test, "tp4_array");
 	struct tp4_test *t = test->priv;
@@ -1253,7 +1253,7 @@ static void expect_dma(struct kunit *test, bool in_one)
 	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
-	KUNIT_EXPECT_EQ(test, !t->rxa->dma, in_one);
+	KUNIT_EXPECT_EQ(test, !t->rxa->dma, contiguous);
 	for (i = 0; i < 8; i++)
 		post(&t->rx, FRAMES - 1 - 31 * i, 0, 0, 0);
 	tp4a_populate(t->rxa);

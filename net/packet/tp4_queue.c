@@ -82,7 +82,7 @@ void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 EXPORT_SYMBOL_GPL(tp4q_rx_take);
 
 /**
- * tp4q_rx_untake() - put taken frames back as posted ones
+ * tp4q_rx_put_back() - put taken frames back as posted ones
  * @q:	an Rx queue
  *
  * For whoever reads the ring from here on, and keeps account of what he takes
@@ -90,7 +90,7 @@ EXPORT_SYMBOL_GPL(tp4q_rx_take);
  *
  * Context: Where nobody reads the ring.
  */
-void tp4q_rx_untake(struct tp4_queue *q)
+void tp4q_rx_put_back(struct tp4_queue *q)
 {
 	unsigned long pos, out = atomic_long_read(&q->out);
 
@@ -105,7 +105,7 @@ void tp4q_rx_untake(struct tp4_queue *q)
 	}
 	WRITE_ONCE(q->in, out);
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_untake);
+EXPORT_SYMBOL_GPL(tp4q_rx_put_back);
 
 /**
  * tp4q_rx_count_drop() - count a packet for which too few frames are posted

@@ -319,7 +319,7 @@ static inline void tp4q_return(struct tp4_queue *q,
 
 void tp4q_rx_refuse(struct tp4_queue *q, u64 idx);
 void tp4q_rx_take(struct tp4_queue *q, u32 nr);
-void tp4q_rx_untake(struct tp4_queue *q);
+void tp4q_rx_put_back(struct tp4_queue *q);
 void tp4q_rx_count_drop(struct tp4_queue *q);
 
 /**

@@ -204,7 +204,7 @@ static void rx_untakes_what_is_not_used(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, desc->error, EINVAL);
 		KUNIT_EXPECT_NULL(test, reap(t));
 
-		tp4q_rx_untake(&t->q);
+		tp4q_rx_put_back(&t->q);
 		KUNIT_EXPECT_EQ(test, t->q.in, atomic_long_read(&t->q.out));
 		KUNIT_EXPECT_TRUE(test, tp4q_is_posted(&t->q));
 		KUNIT_EXPECT_NULL(test, reap(t));

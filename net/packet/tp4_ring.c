@@ -25,9 +25,9 @@
 #define TP4_REQ_SIZE_MIN	offsetofend(struct tpacket_req4, desc_nr)
 
 /* What a program may ask for, by ring */
-static const u32 tp4_ring_flags[] = {
-	TP4_RING_META | TP4_RING_TO_STACK,
-	TP4_RING_META,
+static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
+	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK,
+	[TP4_TX] = TP4_RING_META,
 };
 
 /* Bytes that a frame must at least have behind the headroom */
@@ -80,7 +80,7 @@ static void tp4_queue_free(struct tp4_queue *q,
  * @tx:		whether it is for the Tx ring
  * @req_u:	set to what packet_set_ring() is to do
  *
- * Context: Process context, under the socket lock. tp4_ring_settle() must
+ * Context: Process context, under the socket lock. tp4_ring_free_pending() must
  * follow, whatever becomes of it.
  * Return: 0, -EINVAL for a malformed request, -ENOMEM, or what
  * tp4_copy_option() and tp4_area_get_by_fd() return.
@@ -124,7 +124,7 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		tp4_area_put(area);
 		return -ENOMEM;
 	}
-	po->tp4_spare[tx] = q;
+	po->tp4_pending[tx] = q;
 
 	po->tp_hdrlen = 0;
 	req_u->req.tp_block_size = req4.desc_nr * sizeof(struct tpacket4_desc);
@@ -147,18 +147,18 @@ EXPORT_SYMBOL_GPL(tp4_ring_request);
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 {
 	struct packet_ring_buffer *rb = tx ? &po->tx_ring : &po->rx_ring;
-	struct tp4_queue *q = po->tp4_spare[tx];
+	struct tp4_queue *q = po->tp4_pending[tx];
 
 	if (q)
 		q->ring = ring;
 	/* packet_diag shows this word, otherwise V3's. */
 	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
-	swap(po->tp4_queue[tx], po->tp4_spare[tx]);
+	swap(po->tp4_queue[tx], po->tp4_pending[tx]);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_swap);
 
 /**
- * tp4_ring_settle() - free the queue that packet_set_ring() left over
+ * tp4_ring_free_pending() - free the queue that packet_set_ring() left over
  * @sk:	the packet socket
  * @tx:	which ring
  *
@@ -166,19 +166,19 @@ EXPORT_SYMBOL_GPL(tp4_ring_swap);
  *
  * Context: Process context, under the socket lock.
  */
-void tp4_ring_settle(struct sock *sk, bool tx)
+void tp4_ring_free_pending(struct sock *sk, bool tx)
 {
 	struct packet_sock *po = pkt_sk(sk);
-	struct tp4_queue *q = po->tp4_spare[tx];
+	struct tp4_queue *q = po->tp4_pending[tx];
 
 	/* What the old ring has dropped is still to be told. */
 	if (q && !tx)
 		atomic_add(atomic_long_read(&q->ring_full) +
 			   atomic_long_read(&q->no_desc), &po->tp_drops);
 	tp4_queue_free(q, tp4_area_put);
-	po->tp4_spare[tx] = NULL;
+	po->tp4_pending[tx] = NULL;
 }
-EXPORT_SYMBOL_GPL(tp4_ring_settle);
+EXPORT_SYMBOL_GPL(tp4_ring_free_pending);
 
 /**
  * tp4_ring_release() - free the queues of a closing socket
@@ -190,9 +190,9 @@ EXPORT_SYMBOL_GPL(tp4_ring_settle);
  */
 void tp4_ring_release(struct sock *sk)
 {
-	tp4_ring_settle(sk, false);
+	tp4_ring_free_pending(sk, TP4_RX);
 	if (!sk_wmem_alloc_get(sk))
-		tp4_ring_settle(sk, true);
+		tp4_ring_free_pending(sk, TP4_TX);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_release);
 
@@ -206,7 +206,7 @@ void tp4_ring_destruct(struct sock *sk)
 {
 	struct packet_sock *po = pkt_sk(sk);
 
-	tp4_queue_free(po->tp4_spare[1], tp4_area_put_atomic);
+	tp4_queue_free(po->tp4_pending[TP4_TX], tp4_area_put_atomic);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_destruct);
 
@@ -232,7 +232,7 @@ int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 	struct tp4_queue *q;
 
 	lock_sock(sk);
-	q = po->tp4_queue[0];
+	q = po->tp4_queue[TP4_RX];
 	if (q) {
 		st.rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
 		st.rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
@@ -241,7 +241,7 @@ int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 		st.tp_drops += st.rx_ring_full + st.rx_no_desc;
 		st.tp_packets += st.rx_ring_full + st.rx_no_desc;
 	}
-	q = po->tp4_queue[1];
+	q = po->tp4_queue[TP4_TX];
 	if (q) {
 		st.tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
 		st.tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
@@ -267,7 +267,7 @@ EXPORT_SYMBOL_GPL(tp4_ring_stats);
  */
 bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
 {
-	return tp4q_rx_room(po->tp4_queue[0], pow_off);
+	return tp4q_rx_room(po->tp4_queue[TP4_RX], pow_off);
 }
 EXPORT_SYMBOL_GPL(tp4_rx_room);
 
@@ -281,7 +281,7 @@ EXPORT_SYMBOL_GPL(tp4_rx_room);
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {
-	return tp4q_rx_readable(po->tp4_queue[0],
+	return tp4q_rx_readable(po->tp4_queue[TP4_RX],
 				READ_ONCE(po->sk.sk_rcvlowat));
 }
 EXPORT_SYMBOL_GPL(tp4_rx_readable);
@@ -297,7 +297,7 @@ EXPORT_SYMBOL_GPL(tp4_rx_readable);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask)
 {
 	mask &= ~(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
-	if (tp4q_program_owns_last(po->tp4_queue[1]))
+	if (tp4q_program_owns_last(po->tp4_queue[TP4_TX]))
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	return mask;
 }

@@ -22,7 +22,7 @@ static inline bool packet_is_v4(const struct packet_sock *po)
 }
 
 /* What a socket must be to be V4: without what only older versions know. */
-static inline bool tp4_fits(const struct packet_sock *po)
+static inline bool tp4_allowed(const struct packet_sock *po)
 {
 	return !po->copy_thresh && !po->vnet_hdr_sz &&
 	       !packet_sock_flag(po, PACKET_SOCK_TX_HAS_OFF);
@@ -32,7 +32,7 @@ static inline bool tp4_fits(const struct packet_sock *po)
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u);
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
-void tp4_ring_settle(struct sock *sk, bool tx);
+void tp4_ring_free_pending(struct sock *sk, bool tx);
 void tp4_ring_release(struct sock *sk);
 void tp4_ring_destruct(struct sock *sk);
 int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
@@ -52,7 +52,7 @@ static inline void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 {
 }
 
-static inline void tp4_ring_settle(struct sock *sk, bool tx)
+static inline void tp4_ring_free_pending(struct sock *sk, bool tx)
 {
 }
 

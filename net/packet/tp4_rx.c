@@ -121,7 +121,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	    !net_eq(dev_net(dev), sock_net(sk)))
 		goto drop;
 
-	q = po->tp4_queue[0];
+	q = po->tp4_queue[TP4_RX];
 	if (dev_has_header(dev)) {
 		if (likely(sk->sk_type == SOCK_RAW))
 			skb_push(skb, skb->data - skb_mac_header(skb));

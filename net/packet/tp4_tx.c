@@ -44,9 +44,9 @@
 
 /* Whose it is to return the packet's descriptors */
 enum tp4_tx_state {
-	TP4_TX_SENDER,		/* tp4_snd(), which is still at its batch */
-	TP4_TX_OTHER,		/* whoever frees the skb or its frames */
-	TP4_TX_FREED,		/* tp4_snd(), and they are free */
+	TP4_TX_IN_BATCH,	/* tp4_snd(), which has not sent the batch yet */
+	TP4_TX_IN_FLIGHT,	/* whoever frees the skb or its frames */
+	TP4_TX_FREED,		/* tp4_snd(); the frames are already free */
 };
 
 /**
@@ -104,10 +104,10 @@ struct tp4_tx_load {
  * @nr_returns: descriptors in @returns
  * @returns:	what tp4_tx_flush() is to return
  * @freed:	entries of @pkts, from whoever freed them
- * @on_way:	packets in state TP4_TX_OTHER
+ * @in_flight:	packets in state TP4_TX_IN_FLIGHT
  * @pkts:	one for each slot of the ring, which is as many as can be needed
  *
- * All but @freed, @on_way and the state of a packet that was sent belongs to
+ * All but @freed, @in_flight and the state of a packet that was sent belongs to
  * pg_vec_lock.
  */
 struct tp4_tx {
@@ -127,7 +127,7 @@ struct tp4_tx {
 	struct tpacket4_desc	returns[TP4_TX_RETURNS];
 
 	struct llist_head	freed ____cacheline_aligned_in_smp;
-	atomic_t		on_way;
+	atomic_t		in_flight;
 	struct tp4_tx_pkt	pkts[];
 };
 
@@ -230,7 +230,8 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 	struct sock *sk;
 	u32 nr = 0;
 
-	if (cmpxchg(&pkt->state, TP4_TX_SENDER, TP4_TX_FREED) == TP4_TX_SENDER)
+	if (cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_FREED) ==
+	    TP4_TX_IN_BATCH)
 		return;
 
 	for (more = pkt; more; more = more->more)
@@ -244,7 +245,7 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 	sk = tx->q->sk;
 	__tp4q_return(tx->q, descs, nr);
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
-	atomic_dec_return_release(&tx->on_way);
+	atomic_dec_return_release(&tx->in_flight);
 	tp4_wake_sender(sk);
 }
 
@@ -274,10 +275,10 @@ static const struct ubuf_info_ops tp4_tx_ubuf_ops = {
 /* Let the skb's end return the packet's descriptors: that of the skb where all
  * was copied, else that of the last reference to its pages.
  */
-static void tp4_tx_own(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u32 len,
-		       struct sk_buff *skb)
+static void tp4_tx_add_to_batch(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
+				u32 len, struct sk_buff *skb)
 {
-	pkt->state = TP4_TX_SENDER;
+	pkt->state = TP4_TX_IN_BATCH;
 	tx->lens[tx->nr_skbs] = len;
 	tx->first[tx->nr_skbs] = pkt;
 	tx->skbs[tx->nr_skbs++] = skb;
@@ -524,7 +525,7 @@ static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 			len += more->len;
 		skb = tp4_tx_build(call, pkt, len);
 		if (!IS_ERR(skb)) {
-			tp4_tx_own(tx, pkt, len, skb);
+			tp4_tx_add_to_batch(tx, pkt, len, skb);
 		} else if (PTR_ERR(skb) == -EINVAL ||
 			   PTR_ERR(skb) == -EMSGSIZE) {
 			tp4_tx_return_pkt(tx, pkt, -PTR_ERR(skb));
@@ -547,20 +548,21 @@ static bool tp4_tx_is_freed(const struct tp4_tx_pkt *pkt)
 /* Return a packet's descriptors now if its frames are free, or leave that to
  * whoever frees them.
  */
-static void tp4_tx_settle(struct tp4_tx *tx, struct tp4_tx_pkt *pkt, u8 error)
+static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
+			      u8 error)
 {
 	if (!tp4_tx_is_freed(pkt)) {
-		atomic_inc(&tx->on_way);
-		if (cmpxchg(&pkt->state, TP4_TX_SENDER, TP4_TX_OTHER) ==
-		    TP4_TX_SENDER)
+		atomic_inc(&tx->in_flight);
+		if (cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_IN_FLIGHT) ==
+		    TP4_TX_IN_BATCH)
 			return;
-		atomic_dec(&tx->on_way);
+		atomic_dec(&tx->in_flight);
 	}
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
 /* How full are the queues of the device, all taken together? */
-static struct tp4_tx_load tp4_tx_look(const struct tp4_tx_call *call)
+static struct tp4_tx_load tp4_tx_get_load(const struct tp4_tx_call *call)
 {
 	bool bypass = packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS);
 	struct gnet_stats_queue stats = {};
@@ -590,7 +592,7 @@ static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
 	const struct tp4_tx *tx = call->tx;
 
 	return time_after_eq(jiffies, tx->full_since + TP4_TX_RETRY) ||
-	       tp4_tx_look(call).len < tx->load.len;
+	       tp4_tx_get_load(call).len < tx->load.len;
 }
 
 /* A packet was freed and not sent. Was there no room for it, or does a rule, a
@@ -603,7 +605,7 @@ static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret)
 	struct tp4_tx *tx = call->tx;
 	struct tp4_tx_load before = tx->load;
 
-	tx->load = tp4_tx_look(call);
+	tx->load = tp4_tx_get_load(call);
 	if (ret != NETDEV_TX_BUSY &&
 	    (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS) ||
 	     tx->load.drops == before.drops || (tx->is_full && !before.len)))
@@ -629,7 +631,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 
 	if (unlikely(tx->is_full || tx->ifindex != call->dev->ifindex)) {
 		tx->ifindex = call->dev->ifindex;
-		tx->load = tp4_tx_look(call);
+		tx->load = tp4_tx_get_load(call);
 	}
 
 	/* The receiving end of a virtual device runs once a batch so. */
@@ -668,7 +670,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		tx->waiting = tx->first[i];
 	}
 	for (i = 0; i < sent; i++)
-		tp4_tx_settle(tx, tx->first[i], errors[i]);
+		tp4_tx_finish_pkt(tx, tx->first[i], errors[i]);
 	tx->nr_skbs = 0;
 	return bytes;
 }
@@ -677,10 +679,11 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
 {
 	wait_queue_head_t *wq = sk_sleep(tx->q->sk);
-	const atomic_t *on_way = &tx->on_way;
+	const atomic_t *in_flight = &tx->in_flight;
 	long ret;
 
-	ret = wait_event_interruptible_timeout(*wq, atomic_read(on_way) <= max,
+	ret = wait_event_interruptible_timeout(*wq,
+					       atomic_read(in_flight) <= max,
 					       *timeo);
 	if (ret < 0)
 		return ret;
@@ -692,7 +695,7 @@ static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
 {
 	unsigned long start = call->tx->q->in;
 	struct tp4_tx *tx = call->tx;
-	int bytes = 0, err = 0, on_way;
+	int bytes = 0, err = 0, in_flight;
 
 	if (unlikely(tx->is_full && !tp4_tx_may_retry(call))) {
 		err = -ENOBUFS;
@@ -718,11 +721,11 @@ again:
 	tp4_tx_flush(tx);
 
 wait:
-	on_way = atomic_read(&tx->on_way);
-	if (call->wait && on_way && (!err || err == -ENOBUFS)) {
+	in_flight = atomic_read(&tx->in_flight);
+	if (call->wait && in_flight && (!err || err == -ENOBUFS)) {
 		bool full = err;
 
-		err = tp4_tx_wait(tx, full ? on_way - 1 : 0, &timeo);
+		err = tp4_tx_wait(tx, full ? in_flight - 1 : 0, &timeo);
 		if (full && !err)
 			goto again;
 	}
@@ -776,7 +779,7 @@ static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
  */
 int tp4_tx_prepare(struct packet_sock *po)
 {
-	struct tp4_queue *q = po->tp4_spare[1];
+	struct tp4_queue *q = po->tp4_pending[TP4_TX];
 	struct tp4_tx *tx;
 	u32 i;
 
@@ -807,9 +810,9 @@ EXPORT_SYMBOL_GPL(tp4_tx_prepare);
  */
 bool tp4_tx_busy(const struct packet_sock *po)
 {
-	const struct tp4_queue *q = po->tp4_queue[1];
+	const struct tp4_queue *q = po->tp4_queue[TP4_TX];
 
-	return q && atomic_read_acquire(&q->tx->on_way);
+	return q && atomic_read_acquire(&q->tx->in_flight);
 }
 EXPORT_SYMBOL_GPL(tp4_tx_busy);
 
@@ -842,7 +845,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 
 	mutex_lock(&po->pg_vec_lock);
 	/* packet_sendmsg() looked without the lock. */
-	q = po->tp4_queue[1];
+	q = po->tp4_queue[TP4_TX];
 	/* Pairs with the release in tp4_zc_disable(). */
 	if (unlikely(!q || smp_load_acquire(&q->zerocopy))) {
 		err = -EBUSY;

@@ -85,7 +85,7 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 {
 	int grown = buff->data_hard_start + XDP_PACKET_HEADROOM - buff->data;
-	u8 told = tp4f_first(p)->flags & TP4F_TOLD;
+	u8 meta_flags = tp4f_first(p)->flags & TP4F_META_MASK;
 	struct tp4_packet_array *a = p->pkt_arr;
 	u32 pos = 0, len = xdp_get_buff_len(buff);
 	u32 meta = buff->data - buff->data_meta;
@@ -110,7 +110,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	}
 	/* What is behind is free. */
 	p->end = p->curr;
-	tp4f_first(p)->flags |= told;
+	tp4f_first(p)->flags |= meta_flags;
 	return p->end != p->start;
 }
 
@@ -214,10 +214,10 @@ static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 	case XDP_PASS:
 	case XDP_PASS_TO_KERNEL:
 		if (copied) {
-			bool fits = tp4_xdp_copy_back(buff, p);
+			bool ok = tp4_xdp_copy_back(buff, p);
 
 			xdp_return_buff(buff);
-			if (!fits)
+			if (!ok)
 				goto error;
 		}
 		if (act == XDP_PASS) {

@@ -50,8 +50,8 @@
  * at it. Both are set and cleared under RTNL.
  */
 struct tp4_zc {
-	struct tp4_end		rx;
-	struct tp4_end		tx;
+	struct tp4_zc_ring		rx;
+	struct tp4_zc_ring		tx;
 	struct sock		*sk;
 	struct net_device	*dev;
 	netdevice_tracker	dev_tracker;
@@ -151,7 +151,7 @@ EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 /* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
 static bool tp4_zc_take_tx(struct packet_sock *po)
 {
-	struct tp4_queue *q = po->tp4_queue[1];
+	struct tp4_queue *q = po->tp4_queue[TP4_TX];
 
 	if (!q)
 		return true;
@@ -168,7 +168,8 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 /* The socket's hook is off the network. */
 static int tp4_zc_enable(struct packet_sock *po, int n)
 {
-	struct tp4_queue *rx = po->tp4_queue[0], *tx = po->tp4_queue[1];
+	struct tp4_queue *rx = po->tp4_queue[TP4_RX];
+	struct tp4_queue *tx = po->tp4_queue[TP4_TX];
 	struct sock *sk = &po->sk;
 	struct net_device *dev;
 	struct tp4_zc *zc;

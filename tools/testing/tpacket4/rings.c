@@ -32,7 +32,7 @@
 #define MAX_SLOTS	256
 
 /* Weak: not in every state of the series */
-void tp4q_rx_untake(struct tp4_queue *q) __attribute__((weak));
+void tp4q_rx_put_back(struct tp4_queue *q) __attribute__((weak));
 bool tp4q_tx_ready(const struct tp4_queue *q, u32 room) __attribute__((weak));
 
 struct ring {
@@ -241,14 +241,14 @@ static void publish(struct rnd *r, struct ring *ring, unsigned long pos, u32 nr)
 /* What copy mode has taken and not used goes back to where it was posted, when
  * another reader takes over.
  */
-static void model_untake(struct ring *ring)
+static void model_put_back(struct ring *ring)
 {
 	unsigned long pos, in = ring->q.in, out = atomic_long_read(&ring->q.out);
 	u32 held[MAX_SLOTS], mask = ring->slots - 1;
 
 	for (pos = out; pos != in; pos++)
 		held[pos & mask] = ring->held[pos & mask];
-	tp4q_rx_untake(&ring->q);
+	tp4q_rx_put_back(&ring->q);
 	CHECK(ring->q.in == out);
 	CHECK((unsigned long)atomic_long_read(&ring->q.out) == out);
 	for (pos = out; pos != in; pos++)
@@ -263,8 +263,8 @@ static void model_rx(struct rnd *r, struct ring *ring)
 	unsigned long had = ring->q.in - out;
 	struct ring before;
 
-	if (tp4q_rx_untake && one_in(r, 64)) {
-		model_untake(ring);
+	if (tp4q_rx_put_back && one_in(r, 64)) {
+		model_put_back(ring);
 		return;
 	}
 	before.q = ring->q;
@@ -526,12 +526,12 @@ static bool kernel_rx(struct rnd *r, struct race *race)
 	return true;
 }
 
-struct on_way {
+struct in_flight {
 	struct tpacket4_desc descs[MAX_SLOTS];
 	u32 nr;
 };
 
-static bool kernel_tx(struct rnd *r, struct race *race, struct on_way *w)
+static bool kernel_tx(struct rnd *r, struct race *race, struct in_flight *w)
 {
 	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_queue *q = &race->ring.q;
@@ -571,7 +571,7 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct on_way *w)
 }
 
 /* Zero-copy mode: one reader, who returns all in its order, and counts */
-static bool kernel_zc(struct rnd *r, struct race *race, struct on_way *w)
+static bool kernel_zc(struct rnd *r, struct race *race, struct in_flight *w)
 {
 	struct tp4_queue *q = &race->ring.q;
 	unsigned long out = atomic_long_read(&q->out);
@@ -622,13 +622,13 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 {
 	struct rnd r = rnd_stream(seed, stream, 0);
 	static struct race race;
-	static struct on_way on_way;
+	static struct in_flight in_flight;
 	unsigned int idle = 0;
 	unsigned long i = 0;
 	pthread_t thread;
 
 	memset(&race, 0, sizeof(race));
-	on_way.nr = 0;
+	in_flight.nr = 0;
 	race.zc = stream & 4;
 	/* There the kernel is to have all of it at times. */
 	ring_init(&race.ring, race.zc ? 32 : 32 << rnd(&r, 3));
@@ -639,8 +639,8 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 		fail("no thread", __func__, __LINE__);
 	while (i < laps) {
 		lap = i;
-		if (race.zc ? kernel_zc(&r, &race, &on_way) :
-		    race.tx ? kernel_tx(&r, &race, &on_way) :
+		if (race.zc ? kernel_zc(&r, &race, &in_flight) :
+		    race.tx ? kernel_tx(&r, &race, &in_flight) :
 		    kernel_rx(&r, &race))
 			i++;
 		else

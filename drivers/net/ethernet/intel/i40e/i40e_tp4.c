@@ -50,7 +50,7 @@
  * queue for so many, and so it finds them whatever is left here. A short ring,
  * where the stack may need them all, is shared by halves.
  */
-#define I40E_TP4_TX_SPARE	(2 * DESC_NEEDED)
+#define I40E_TP4_TX_RESERVED	(2 * DESC_NEEDED)
 
 /* With so few frames to receive into, look again after so long */
 #define I40E_TP4_RX_LOW		I40E_RX_BUFFER_WRITE
@@ -160,15 +160,16 @@ void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
 }
 
 /* Tell the program what the hardware has found out of a packet. */
-static void i40e_tp4_tell(struct i40e_ring *rx_ring,
-			  union i40e_rx_desc *rx_desc, struct tp4_frame_set *p)
+static void i40e_tp4_set_meta(struct i40e_ring *rx_ring,
+			      union i40e_rx_desc *rx_desc,
+			      struct tp4_frame_set *p)
 {
-	struct sk_buff *told = rx_ring->tp4->told;
+	struct sk_buff *meta_skb = rx_ring->tp4->meta_skb;
 
-	skb_clear_hash(told);
-	skb_hwtstamps(told)->hwtstamp = 0;
-	i40e_process_skb_offloads(rx_ring, rx_desc, told);
-	tp4f_set_from_skb(p, told);
+	skb_clear_hash(meta_skb);
+	skb_hwtstamps(meta_skb)->hwtstamp = 0;
+	i40e_process_skb_offloads(rx_ring, rx_desc, meta_skb);
+	tp4f_set_from_skb(p, meta_skb);
 }
 
 /* Put a tag that the hardware has taken off back in its place. */
@@ -231,8 +232,8 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	}
 	if (qword & BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 		i40e_tp4_push_tag(&first, rx_desc->wb.qword0.lo_dword.l2tag1);
-	if (rx_ring->tp4->told)
-		i40e_tp4_tell(rx_ring, rx_desc, &first);
+	if (rx_ring->tp4->meta_skb)
+		i40e_tp4_set_meta(rx_ring, rx_desc, &first);
 	return bytes;
 }
 
@@ -289,7 +290,8 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
 	done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
-				tp4->told ? 0 : I40E_TP4_RX_KIND, budget, NULL);
+				tp4->meta_skb ? 0 : I40E_TP4_RX_PLAIN_MASK, budget,
+				NULL);
 	i40e_finalize_xdp_rx(rx_ring,
 			     (tp4->xdp.tx ? I40E_XDP_TX : 0) |
 			     (tp4->xdp.redirect ? I40E_XDP_REDIR : 0));
@@ -330,9 +332,9 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 		return false;
 
 	tx_ring->next_to_clean = ntc;
-	tp4->tx_on_way -= frames;
+	tp4->tx_in_flight -= frames;
 	/* What was refused since comes behind the last run. */
-	if (!tp4->tx_on_way)
+	if (!tp4->tx_in_flight)
 		frames = tp4a_nr_done(tp4->tx);
 	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
@@ -530,9 +532,9 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	struct i40e_tp4 *tp4 = tx_ring->tp4;
 
 	first->bytecount = run->descs;
-	first->gso_segs = tp4a_nr_done(tp4->tx) - tp4->tx_on_way;
+	first->gso_segs = tp4a_nr_done(tp4->tx) - tp4->tx_in_flight;
 	first->tx_flags = I40E_TX_FLAGS_TP4;
-	tp4->tx_on_way += first->gso_segs;
+	tp4->tx_in_flight += first->gso_segs;
 	I40E_TX_DESC(tx_ring, last)->cmd_type_offset_bsz |=
 		cpu_to_le64(I40E_TX_DESC_CMD_RS << I40E_TXD_QW1_CMD_SHIFT);
 	tx_ring->next_to_use = run->ntu;
@@ -545,7 +547,7 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
  */
 static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 {
-	u32 spare = min_t(u32, I40E_TP4_TX_SPARE, tx_ring->count / 2);
+	u32 reserved = min_t(u32, I40E_TP4_TX_RESERVED, tx_ring->count / 2);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
 	u32 room, before = tp4a_nr_to_do(tx);
@@ -555,7 +557,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	run.ntu = tx_ring->next_to_use;
 	room = I40E_DESC_UNUSED(tx_ring);
 	/* As many as leave room for one more packet, of the longest */
-	room -= min(room, spare + I40E_MAX_BUFFER_TXD - 1);
+	room -= min(room, reserved + I40E_MAX_BUFFER_TXD - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
 	while (run.descs < room && tp4a_nr_to_do(tx) &&
 	       before - tp4a_nr_to_do(tx) < I40E_TP4_RUN) {
@@ -568,7 +570,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	__netif_tx_unlock(nq);
 
 	/* Where all were refused, nothing else gives them back. */
-	if (unlikely(!tx_ring->tp4->tx_on_way))
+	if (unlikely(!tx_ring->tp4->tx_in_flight))
 		tp4a_flush(tx);
 	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
 	return tp4a_nr_to_do(tx) != before;
@@ -617,7 +619,7 @@ void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
 {
 	if (!tp4->tx)
 		return;
-	tp4->tx_on_way = 0;
+	tp4->tx_in_flight = 0;
 	local_bh_disable();
 	tp4a_flush(tp4->tx);
 	tp4a_need_wakeup(tp4->tx, true);
@@ -640,7 +642,7 @@ void i40e_tp4_free(struct i40e_tp4 *tp4)
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
 	tp4a_free(tp4->to_kernel);
-	kfree_skb(tp4->told);
+	kfree_skb(tp4->meta_skb);
 	kfree(tp4);
 }
 
@@ -684,8 +686,8 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		if (!tp4->rx)
 			goto free;
 		if (tp4a_has_meta(tp4->rx)) {
-			tp4->told = alloc_skb(0, GFP_KERNEL);
-			if (!tp4->told)
+			tp4->meta_skb = alloc_skb(0, GFP_KERNEL);
+			if (!tp4->meta_skb)
 				goto free;
 		}
 		tp4->xdp.buff = &tp4->xdp_buff;

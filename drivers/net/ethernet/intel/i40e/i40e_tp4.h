@@ -17,12 +17,12 @@
  * @xdp:	the XDP program that @rx meets
  * @xdp_buff:	what that program gets to see
  * @rx_ring:	the ring that is being cleaned, for @to_kernel
- * @told:	an skb without data, that the hardware's findings go by to the
+ * @meta_skb:	an skb without data, that the hardware's findings go by to the
  *		metadata of a packet; NULL where the program does not want it
  * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
  * @refill:	wakes NAPI when there were not enough frames to receive into
  * @refill_ns:	after so long
- * @tx_on_way:	frames of @tx in runs that have not been reaped
+ * @tx_in_flight:	frames of @tx in runs that have not been reaped
  * @rx_buf_len:	bytes that the hardware may write to a frame
  * @leaving:	it is not set up for the program again; under tp4_lock
  * @stuck:	the hardware may still have its frames, until the function is
@@ -38,11 +38,11 @@ struct i40e_tp4 {
 	struct tp4_xdp			xdp;
 	struct xdp_buff			xdp_buff;
 	struct i40e_ring		*rx_ring;
-	struct sk_buff			*told;
+	struct sk_buff			*meta_skb;
 	struct i40e_q_vector __rcu	*q_vector;
 	struct hrtimer			refill;
 	u32				refill_ns;
-	u32				tx_on_way;
+	u32				tx_in_flight;
 	u16				rx_buf_len;
 	bool				leaving;
 	bool				stuck;
@@ -77,7 +77,7 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 }
 
 /* A copy of a ring does not own what the ring owns. */
-static inline void i40e_tp4_disown(struct i40e_ring *copy)
+static inline void i40e_tp4_forget(struct i40e_ring *copy)
 {
 	copy->tp4 = NULL;
 }
@@ -119,7 +119,7 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 	return false;
 }
 
-static inline void i40e_tp4_disown(struct i40e_ring *copy)
+static inline void i40e_tp4_forget(struct i40e_ring *copy)
 {
 }
 

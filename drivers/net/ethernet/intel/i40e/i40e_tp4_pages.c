@@ -18,8 +18,8 @@
 #include "i40e_trace.h"
 
 /* A tag is the skb's to have. */
-#define I40E_PAGES_KIND	(I40E_TP4_RX_KIND & \
-			 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
+#define I40E_PAGES_PLAIN_MASK	(I40E_TP4_RX_PLAIN_MASK & \
+				 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 
 /**
  * struct i40e_pages_run - one call of i40e_clean_rx_pages()
@@ -258,7 +258,7 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 					xdp->frame_sz);
 		i40e_pages_deliver(rx_ring, rx_desc, skb);
 	}
-	tp4a_kept(rx);
+	tp4a_mark_flushed(rx);
 }
 
 /* Take the next packet, of @nr descriptors, from the hardware into the array and
@@ -273,7 +273,7 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 	struct skb_shared_info *sinfo;
 	union i40e_rx_desc *rx_desc;
 	struct tp4_frame_set p;
-	bool fits = true;
+	bool frags_ok = true;
 	u64 qword;
 
 	for (; nr; nr--) {
@@ -300,8 +300,8 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 		}
 		if (bytes) {
 			rx_ring->rx_stats.non_eop_descs++;
-			fits = sinfo->nr_frags < MAX_SKB_FRAGS;
-			if (unlikely(!fits))
+			frags_ok = sinfo->nr_frags < MAX_SKB_FRAGS;
+			if (unlikely(!frags_ok))
 				continue;
 			__skb_fill_page_desc_noacc(sinfo, sinfo->nr_frags++,
 						   page, tp4f_page_start(&p) +
@@ -316,7 +316,7 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 		bytes += size;
 	}
 	i40e_tp4_rx_taken(rx_ring, ntc);
-	if (!bytes || !fits || qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT))
+	if (!bytes || !frags_ok || qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT))
 		return 0;
 	i40e_trace(clean_rx_irq, rx_ring, rx_desc, xdp);
 	return bytes;
@@ -373,7 +373,7 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	}
 out:
 	xdp->flags = 0;
-	tp4a_kept(rx);
+	tp4a_mark_flushed(rx);
 	return bytes;
 }
 
@@ -397,7 +397,7 @@ int i40e_clean_rx_pages(struct i40e_ring *rx_ring, int budget)
 	int done;
 
 	done = i40e_tp4_receive(rx_ring, rx_ring->pages, &i40e_pages_ops,
-				I40E_PAGES_KIND, budget, &run);
+				I40E_PAGES_PLAIN_MASK, budget, &run);
 	i40e_finalize_xdp_rx(rx_ring, run.xdp);
 	/* One at a time is too slow. */
 	if (I40E_DESC_UNUSED(rx_ring) >= I40E_RX_BUFFER_WRITE &&

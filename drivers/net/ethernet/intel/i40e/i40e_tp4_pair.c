@@ -28,7 +28,7 @@
 #define I40E_TP4_STOP_US	(50 * USEC_PER_MSEC)
 
 /* The hardware may say that an Rx queue has stopped too early by so much */
-#define I40E_TP4_RX_SETTLE_MS	50
+#define I40E_TP4_RX_DRAIN_MS	50
 
 /* How long others may be busy with the configuration: whoever wants a queue
  * pair is told so, whoever leaves it can only wait.
@@ -449,7 +449,7 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 		i40e_tp4_toggle_napi(vsi, queue_pair, true);
 		return false;
 	}
-	msleep(I40E_TP4_RX_SETTLE_MS);
+	msleep(I40E_TP4_RX_DRAIN_MS);
 
 	i40e_clean_tx_ring(tx_ring);
 	if (xdp) {
@@ -520,8 +520,8 @@ static void i40e_tp4_leave(struct i40e_vsi *vsi, int queue_pair,
 }
 
 /* Hand a running queue pair over, without a reset if the hardware allows. */
-static int i40e_tp4_swap(struct i40e_vsi *vsi, int queue_pair,
-			 const struct i40e_tp4 *tp4)
+static int i40e_tp4_switch_pair(struct i40e_vsi *vsi, int queue_pair,
+				const struct i40e_tp4 *tp4)
 {
 	if (!i40e_tp4_stop_pair(vsi, queue_pair))
 		return -EAGAIN;
@@ -543,7 +543,7 @@ static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 		return err;
 	mutex_lock(&vsi->tp4_lock);
 	if (i40e_tp4_pair_is_up(vsi, queue_pair))
-		err = i40e_tp4_swap(vsi, queue_pair, tp4);
+		err = i40e_tp4_switch_pair(vsi, queue_pair, tp4);
 	else if (tp4->rx)
 		i40e_fdir_forget_atr(pf);
 	mutex_unlock(&vsi->tp4_lock);

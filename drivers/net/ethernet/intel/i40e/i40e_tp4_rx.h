@@ -19,7 +19,7 @@
  * off, from all else
  */
 #define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
-#define I40E_TP4_RX_KIND	(I40E_TP4_RX_PLAIN | \
+#define I40E_TP4_RX_PLAIN_MASK	(I40E_TP4_RX_PLAIN | \
 				 BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) | \
 				 BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT) | \
 				 I40E_RXD_QW1_LENGTH_SPH_MASK)
@@ -84,7 +84,7 @@ static inline void i40e_tp4_rx_taken(struct i40e_ring *rx_ring, u32 ntc)
  */
 static __always_inline u32
 i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
-		  const struct i40e_tp4_rx_ops *ops, u64 kind, u32 max,
+		  const struct i40e_tp4_rx_ops *ops, u64 plain_mask, u32 max,
 		  u32 *bytes)
 {
 	u32 ntu = rx_ring->next_to_use, count = rx_ring->count;
@@ -96,7 +96,7 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
 		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
 
-		if ((qword & kind) != I40E_TP4_RX_PLAIN || !size)
+		if ((qword & plain_mask) != I40E_TP4_RX_PLAIN || !size)
 			break;
 		/* What was received is read after its status was. */
 		dma_rmb();
@@ -142,8 +142,8 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
  * @rx_ring:	the ring
  * @rx:		what its descriptors are the frames of
  * @ops:	how it is done, a constant
- * @kind:	I40E_TP4_RX_KIND, or less of it where the sink sees to the rest, or
- *		0 if all packets have to go by @ops
+ * @plain_mask:	I40E_TP4_RX_PLAIN_MASK, without what @ops->flush handles, or 0 if
+ *		all packets have to go through @ops->packet
  * @budget:	most packets to receive
  * @arg:	for @ops
  *
@@ -152,7 +152,7 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
  */
 static __always_inline int
 i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
-		 const struct i40e_tp4_rx_ops *ops, u64 kind, int budget,
+		 const struct i40e_tp4_rx_ops *ops, u64 plain_mask, int budget,
 		 void *arg)
 {
 	u32 bytes = 0, packets = 0;
@@ -162,7 +162,8 @@ i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		u32 len, nr, left = I40E_TP4_RX_BATCH - done % I40E_TP4_RX_BATCH;
 
 		left = min_t(u32, left, budget - done);
-		nr = i40e_tp4_rx_plain(rx_ring, rx, ops, kind, left, &bytes);
+		nr = i40e_tp4_rx_plain(rx_ring, rx, ops, plain_mask, left,
+				       &bytes);
 		packets += nr;
 		done += nr;
 		if (nr < left) {
