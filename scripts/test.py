@@ -72,6 +72,9 @@ VIRTIO_SHORT = "-v both -t offloads -t xdp -t kill_under_load -t unplug_under_lo
 VIRTIO_TAP = "-v both -t offloads"
 # A device without mergeable buffers has packets of one frame.
 VIRTIO_SMALL = "-f contents -t one_frame_a_packet -t offloads"
+# Half of what short tests do is wait for RCU, mostly while devices and network
+# namespaces go away. The long forms run with ordinary grace periods.
+EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.
@@ -135,6 +138,7 @@ class Progress:
 
 
 progress = Progress()
+boot_options: list[str] = []  # of scripts/vm, for each boot
 
 
 def read_kernel_log(where: str, name: str, log: Path, result: Result) -> None:
@@ -237,7 +241,8 @@ def run_boot(
             (where / f"{test.name}.log").unlink(missing_ok=True)
             words = [test.name, test.kind, str(test.cwd), str(test.timeout * slow)]
             file.write("\t".join([*words, shlex.join(test.command)]) + "\n")
-    command = [str(SCRIPTS / "vm"), "-k", kernel, "-l", str(log), *tests[0].vm]
+    command = [str(SCRIPTS / "vm"), "-k", kernel, "-l", str(log)]
+    command += [*boot_options, *tests[0].vm]
     if kernel == "gcov":
         # What is there already counts, too.
         COVERAGE.mkdir(parents=True, exist_ok=True)
@@ -550,6 +555,8 @@ def main() -> int:
     total = Result()
     not_asked_for: list[str] = []
     proc.stop_on_signals()
+    if not args.long:
+        boot_options.extend(EXPEDITED)
 
     def chosen(tests: list[Test]) -> list[Test]:
         some = [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
