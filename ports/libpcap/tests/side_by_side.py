@@ -34,6 +34,9 @@ OURS = {"LD_LIBRARY_PATH": str(PCAP / "lib")}
 SENDER = ["taskset", "-c", "0"]
 READER = ["taskset", "-c", "1"]
 PATIENCE = 120
+# How far the stamps of one packet may be apart where each socket makes its own: a
+# kernel that looks for leaks, and so for all the rest, is slow between the two.
+STAMP_LIMIT = 1e-3 if os.path.exists("/sys/kernel/debug/kmemleak") else 50e-6
 COUNT = re.compile(r"(\d+) packets? (captured|received by filter|dropped by kernel)")
 Packet = tuple[float, int, bytes]  # stamp, length on the wire, bytes
 Done = subprocess.CompletedProcess[str]
@@ -326,7 +329,7 @@ def test_same(title: str, cases: dict[str, tuple[str, bool]], nano: bool) -> Non
         a, b = old.packets(), new.packets()
         if same(f"{title}: {name}", a, b, some):
             off = [abs(x[0] - y[0]) for x, y in zip(a, b)]
-            if max(off, default=0) > 50e-6:
+            if max(off, default=0) > STAMP_LIMIT:
                 print(
                     f"# {name}: packet {off.index(max(off))}: {max(off) * 1e6:.1f} us"
                 )
@@ -338,14 +341,15 @@ def test_same(title: str, cases: dict[str, tuple[str, bool]], nano: bool) -> Non
             f"{counts[0]}, {counts[1]}, {len(b)} in the file",
         )
     worst = max(stamps, default=9.0)
-    near = sum(s <= 50e-6 for s in stamps)
-    far = f"{len(stamps) - near} of {len(stamps)} stamps differ by more than 50 us"
+    near = sum(s <= STAMP_LIMIT for s in stamps)
+    limit = f"{STAMP_LIMIT * 1e6:.0f} us"
+    far = f"{len(stamps) - near} of {len(stamps)} stamps differ by more than {limit}"
     print(f"# {title}: {far}, {worst * 1e6:.1f} us at most")
     # A packet that has no stamp yet (with nano, TCP's: they have a time to be sent at)
     # is stamped by each socket for itself; the machine may stand still in between.
     result(
         bool(stamps) and near >= len(stamps) * (0.98 if nano else 0.9),
-        f"{title}: time stamps within 50 us",
+        f"{title}: time stamps within {limit}",
         far,
     )
 
