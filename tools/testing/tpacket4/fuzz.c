@@ -533,6 +533,12 @@ int main(int argc, char **argv)
 	counts_init();
 	set_faults();
 	rd.faults = !access("/proc/thread-self/fail-nth", W_OK);
+	/* The name of no device makes some ioctl()s look for a module of that name,
+	 * which takes seconds here. What is needed is there from now on.
+	 */
+	if (system("modprobe -qa af_packet af_packet_diag"))
+		printf("modprobe: some module is built in, or missing\n");
+	write_file("/proc/sys/kernel/modprobe", "\n");
 	/* Many steps wait for RCU with RTNL held. */
 	write_file("/sys/kernel/rcu_expedited", "1");
 	find_ports();
