@@ -74,7 +74,8 @@ coverage:
 ## To change it (series/series lists the patches):
 ##   tree          assemble build/linux, a git tree with a commit a patch
 ##   import        write the commits of build/linux back to the files here
-##   series        write out/series/*.patch, ready for git send-email
+##   series        write the mails of each set to out/series/, and a script that
+##                 sends them to those whom they concern
 tree:
 	@scripts/deps demo
 	$(alone) scripts/series.py tree

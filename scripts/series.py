@@ -4,11 +4,16 @@
 
 series.py tree    assemble build/linux: the base, then one commit a patch
 series.py import  write the commits of build/linux back as files
-series.py format  write out/series/*.patch, ready for git send-email
+series.py format  write the mails of each set to out/series/NUMBER-SET
 
 As files, a patch called SLUG is: its place and its new files in series/series,
 its message in series/SLUG.msg, the new files themselves, whole, at their place
 in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
+
+In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
+the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
+first line; a set of one patch may do without. Beside the mails stands `send`, a
+script that calls git send-email with what get_maintainer.pl says.
 
 Commits have fixed dates, and authors from the first Signed-off-by line: the
 same files give the same hashes everywhere. A note (refs/notes/slug) ties a
@@ -18,6 +23,7 @@ commit to its slug; git carries it through --amend, rebase and autosquash.
 import argparse
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -31,7 +37,7 @@ TOP = Path(__file__).resolve().parent.parent
 LINUX = TOP / "build" / "linux"
 OUT = TOP / "out" / "series"
 MANIFEST = Path("series/series")
-COVER = Path("series/cover-letter.txt")
+MAX_SET = 15  # netdev takes no more patches at a time
 SKIP = 4  # kselftest's exit code for it
 # In a kernel directory, but not of the series
 OURS = ["tools/testing/xl710", "tools/testing/tpacket4"]
@@ -56,6 +62,7 @@ class Patch:
     """One patch of the series. Paths are relative to the kernel's top."""
 
     slug: str
+    set: str = ""  # as in series/series: SET TREE
     message: str = ""
     new: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # mode, text
     edits: dict[str, bytes] = field(default_factory=dict)
@@ -126,22 +133,31 @@ def find_edits() -> Iterator[tuple[str, str]]:
                     yield str(Path(root).relative_to(TOP))[:-2], name[:-6]
 
 
-def read_manifest() -> tuple[str, list[tuple[str, list[str]]]]:
-    """The comment the manifest starts with, and its (slug, new files)."""
+def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
+    """The comment the manifest starts with, and its (slug, set, new files)."""
     head = ""
-    entries: list[tuple[str, list[str]]] = []
+    sets = [""]
+    entries: list[tuple[str, str, list[str]]] = []
     for number, line in enumerate((TOP / MANIFEST).read_text().splitlines(), 1):
-        if line.startswith("#") and not entries:
+        if line.startswith("#") and not sets[-1]:
             head += line + "\n"
         elif not line.strip() or line.startswith("#"):
             continue
+        elif match := re.fullmatch(r"\[([\w.-]+ [\w.-]+)\]\s*", line):
+            sets.append(match[1])
+        elif not sets[-1]:
+            raise Error(f"{MANIFEST}:{number}: before the first [SET TREE]")
         elif not line[0].isspace():
-            entries.append((line.strip(), []))
+            entries.append((line.strip(), sets[-1], []))
         elif entries:
-            entries[-1][1].append(line.strip())
+            entries[-1][2].append(line.strip())
         else:
             raise Error(f"{MANIFEST}:{number}: a file before the first slug")
-    slugs = [slug for slug, _ in entries]
+    names = [name.split()[0] for name in sets[1:]]
+    for name in names:
+        if names.count(name) > 1:
+            raise Error(f"{MANIFEST}: the set {name} is there twice")
+    slugs = [slug for slug, _, _ in entries]
     for slug in slugs:
         if not re.fullmatch(r"[\w.-]+", slug) or slugs.count(slug) > 1:
             raise Error(f"{MANIFEST}: `{slug}` is no slug, or is there twice")
@@ -167,8 +183,8 @@ def read_series() -> list[Patch]:
     _, entries = read_manifest()
     series: dict[str, Patch] = {}
     owner: dict[str, str] = {}
-    for slug, names in entries:
-        patch = series[slug] = Patch(slug)
+    for slug, name_of_set, names in entries:
+        patch = series[slug] = Patch(slug, name_of_set)
         try:
             patch.message = (TOP / f"series/{slug}.msg").read_text().strip() + "\n"
             for name in names:
@@ -193,12 +209,16 @@ def read_series() -> list[Patch]:
 def write_series(series: list[Patch]) -> list[str]:
     """Write what differs from the files here; return what changed."""
     head, old = read_manifest()
-    owned = {name for _, names in old for name in names}
-    owned |= {f"series/{slug}.msg" for slug, _ in old}
+    owned = {name for _, _, names in old for name in names}
+    owned |= {f"series/{slug}.msg" for slug, _, _ in old}
     owned |= {str(edit_path(*edit)) for edit in find_edits()}
     want: dict[str, tuple[str, bytes]] = {}
     manifest = head
+    last = ""
     for patch in series:
+        if patch.set != last:
+            manifest += f"[{patch.set}]\n"
+            last = patch.set
         manifest += f"{patch.slug}\n" + "".join(f"\t{n}\n" for n in sorted(patch.new))
         want[f"series/{patch.slug}.msg"] = "100644", patch.message.encode()
         want |= patch.new
@@ -387,7 +407,7 @@ def choose_slug(commit: str, subject: str, known: dict[str, str], used: set) -> 
 
 
 def read_commit(commit: str, slug: str) -> Patch:
-    patch = Patch(slug, text("log", "-1", "--format=%B", commit) + "\n")
+    patch = Patch(slug, message=text("log", "-1", "--format=%B", commit) + "\n")
     author(patch)
     raw = git("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", commit)
     fields = raw.decode().split("\0")
@@ -407,6 +427,23 @@ def read_commit(commit: str, slug: str) -> Patch:
     if not patch.new and not patch.edits:
         raise Error(f"{slug}: the commit is empty")
     return patch
+
+
+def assign_sets(series: list[Patch], old: list[Patch]) -> None:
+    """A patch stays in its set; a new one joins that of the one before it."""
+    known = {patch.slug: patch.set for patch in old}
+    last = next((known[p.slug] for p in series if p.slug in known), "series net-next")
+    done = set()
+    for patch in series:
+        patch.set = known.get(patch.slug, last)
+        if patch.set != last:
+            done.add(last)
+            last = patch.set
+        if patch.set in done:
+            raise Error(
+                f"{patch.slug} is of [{patch.set}], but stands behind another set: "
+                f"move it in {MANIFEST} first, and make tree"
+            )
 
 
 def import_(force: bool) -> str:
@@ -435,6 +472,7 @@ def import_(force: bool) -> str:
             raise Error(f"`{subject}`: git rebase -i --autosquash it first")
         slug = choose_slug(commit, subject, known, {p.slug for p in series})
         series.append(read_commit(commit, slug))
+    assign_sets(series, old)
 
     # What is written must lead back to what was read, to the last byte.
     again = build_commits(base, series)
@@ -467,26 +505,88 @@ def check_files_synced(series: list[Patch]) -> None:
 # --- from commits to mails ---------------------------------------------------
 
 
+def sets_of(series: list[Patch]) -> dict[str, list[Patch]]:
+    sets: dict[str, list[Patch]] = {}
+    for patch in series:
+        sets.setdefault(patch.set, []).append(patch)
+    return sets
+
+
+def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
+    """To and Cc, by MAINTAINERS: who maintains it, and reviewers and lists."""
+    command = ["perl", "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback"]
+    command += ["--roles", "--no-rolestats", *map(str, mails)]
+    run = subprocess.run(
+        command, check=False, cwd=LINUX, capture_output=True, text=True
+    )
+    if run.returncode:
+        raise Error(f"get_maintainer.pl: {run.stderr.strip()}")
+    to, cc = [], []
+    for line in run.stdout.splitlines():
+        match = re.fullmatch(r"(.*?\S+@\S+) \((.*)\)", line)
+        if not match:
+            raise Error(f"get_maintainer.pl: {line}")
+        (cc if re.match(r"reviewer|.* list\b", match[2]) else to).append(match[1])
+    return to, cc
+
+
+def write_send(where: Path, mails: list[Path]) -> None:
+    """A script that sends the mails to whom get_maintainer.pl names."""
+    to, cc = recipients(mails)
+    lines = ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0"]
+    lines += ["# Options go to git send-email: --dry-run shows what it would do."]
+    lines += ['cd "$(dirname "$0")" && exec git send-email \\']
+    lines += [f"\t--to={shlex.quote(who)} \\" for who in to]
+    lines += [f"\t--cc={shlex.quote(who)} \\" for who in cc]
+    lines += ['\t"$@" ./*.patch']
+    (where / "send").write_text("\n".join(lines) + "\n")
+    (where / "send").chmod(0o755)
+
+
+def format_set(number: int, name: str, start: str, end: str) -> None:
+    """Write the mails of the commits in start..end."""
+    name, tree_name = name.split()
+    cover = TOP / f"series/{name}.cover"
+    count = int(text("rev-list", "--count", f"{start}..{end}"))
+    if count > MAX_SET:
+        raise Error(f"the set {name} has {count} patches: netdev takes {MAX_SET}")
+    if count > 1 and not cover.exists():
+        raise Error(f"the set {name} has no cover letter, series/{name}.cover")
+    where = OUT / f"{number}-{name}"
+    args = ["format-patch", "-q", "--no-signature", f"--subject-prefix=PATCH {tree_name}"]
+    args += ["--no-notes", "-o", str(where)]
+    if cover.exists():
+        args += ["--cover-letter", "--numbered", "--cover-from-description=none"]
+    who, email = text("log", "-1", "--format=%an%n%ae", end).split("\n")
+    git(*args, f"{start}..{end}", env=ident(who, email, count + 1))
+    if cover.exists():
+        subject, _, body = cover.read_text().partition("\n")
+        mail = where / "0000-cover-letter.patch"
+        letter = mail.read_text()
+        letter = letter.replace("*** SUBJECT HERE ***", subject.strip(), 1)
+        letter = letter.replace("*** BLURB HERE ***", body.strip(), 1)
+        mail.write_text(letter)
+    write_send(where, sorted(where.glob("*.patch")))
+
+
 def format_() -> str:
     if not resolve("HEAD"):
         raise Error("no build/linux: make tree first")
     commits = text("rev-list", "--reverse", "base..HEAD").split()
+    series = read_series()
+    if resolve("HEAD") != resolve(SYNCED) or len(commits) != len(series):
+        raise Error("build/linux has other patches than the files: make import first")
     if not commits:
         raise Error("the series has no patches")
-    name, email = text("log", "-1", "--format=%an%n%ae", commits[0]).split("\n")
-    subject, _, body = (TOP / COVER).read_text().partition("\n")
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    args = ["format-patch", "-q", "--cover-letter", "--no-signature", "--numbered"]
-    args += ["--subject-prefix=PATCH net-next", "--cover-from-description=none"]
-    args += ["--no-notes", "-o", str(OUT), "base..HEAD"]
-    git(*args, env=ident(name, email, len(commits) + 1))
-    cover = OUT / "0000-cover-letter.patch"
-    letter = cover.read_text()
-    letter = letter.replace("*** SUBJECT HERE ***", subject.strip(), 1)
-    letter = letter.replace("*** BLURB HERE ***", body.strip(), 1)
-    cover.write_text(letter)
-    return f"{OUT.relative_to(TOP)}: a cover letter and {len(commits)} patches"
+    start, done = "base", 0
+    sets = sets_of(series)
+    for number, (name, patches) in enumerate(sets.items(), 1):
+        done += len(patches)
+        format_set(number, name, start, commits[done - 1])
+        start = commits[done - 1]
+    return f"{OUT.relative_to(TOP)}: {len(sets)} sets, {len(commits)} patches"
 
 
 def main() -> int:

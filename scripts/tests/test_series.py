@@ -13,7 +13,21 @@ SCRIPTS = Path(__file__).resolve().parent.parent
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n"
 CODE = "".join(f"int function_{n}(void)\n{{\n\treturn {n};\n}}\n\n" for n in range(9))
 MESSAGE = "{}\n\nIt has its reasons.\n\nSigned-off-by: Jöe Doe <joe@example.org>\n"
-MANIFEST = "# A comment that stays.\n\none\n\tnet/new.c\n\tnet/run.sh\ntwo\nthree\n"
+MANIFEST = """# A comment that stays.
+[first net-next]
+one
+\tnet/new.c
+\tnet/run.sh
+two
+[second iwl-next]
+three
+"""
+# Whom it names: by how many mails it is asked about
+MAINTAINERS = r"""
+print "Jane O\'Hara <jane\@example.org> (maintainer:NET (ALL OF IT))\n";
+print "\"Al B. Cee\" <al\@example.org> (reviewer:NET)\n";
+print "list-", scalar(grep { /\.patch$/ } @ARGV), "\@example.org (open list)\n";
+"""
 
 
 def edit(name: str, number: int, by: int) -> str:
@@ -52,7 +66,8 @@ class SeriesTest(unittest.TestCase):
         self.write("series/series", MANIFEST)
         for slug in "one", "two", "three":
             self.write(f"series/{slug}.msg", MESSAGE.format(f"net: do {slug}"))
-        self.write("series/cover-letter.txt", "net: a series\n\nWhy it is.\n")
+        self.write("series/first.cover", "net: a series\n\nWhy it is.\n")
+        self.write("kernel/scripts/get_maintainer.pl", MAINTAINERS)
         self.write("net/new.c", CODE)
         self.write("net/run.sh", "#!/bin/sh\n")
         (self.top / "net/run.sh").chmod(0o755)
@@ -117,15 +132,30 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(self.series("import"), "nothing changed")
         self.assertEqual(self.files(), files)
 
+    def mails(self) -> list[Path]:
+        return sorted((self.top / "out/series").glob("*/*.patch"))
+
     def test_am_gives_the_same_tree(self) -> None:
         self.series("tree")
-        self.series("format")
-        patches = sorted((self.top / "out/series").glob("*.patch"))
-        self.assertEqual(len(patches), 4)
+        said = self.series("format")
+        self.assertEqual(said, "out/series: 2 sets, 3 patches")
+        patches = self.mails()
+        names = ["/".join(patch.parts[-2:]) for patch in patches]
+        self.assertEqual(
+            names,
+            [
+                "1-first/0000-cover-letter.patch",
+                "1-first/0001-net-do-one.patch",
+                "1-first/0002-net-do-two.patch",
+                "2-second/0001-net-do-three.patch",
+            ],
+        )
         cover = patches.pop(0).read_text()
-        self.assertIn("[PATCH net-next 0/3] net: a series\n", cover)
-        self.assertIn("\n\nWhy it is.\n\nJöe Doe (3):\n", cover)
+        self.assertIn("[PATCH net-next 0/2] net: a series\n", cover)
+        self.assertIn("\n\nWhy it is.\n\nJöe Doe (2):\n", cover)
         self.assertIn("3 files changed, 48 insertions", cover)
+        self.assertIn("[PATCH net-next 2/2] net: do two\n", patches[1].read_text())
+        self.assertIn("[PATCH iwl-next] net: do three\n", patches[2].read_text())
         self.run_in(self.kernel, "git", "init", "-q")
         self.run_in(self.kernel, "git", "add", "-A")
         self.run_in(self.kernel, "git", "commit", "-qm", "base")
@@ -134,6 +164,69 @@ class SeriesTest(unittest.TestCase):
             self.run_in(self.kernel, "git", "rev-parse", "HEAD^{tree}"),
             self.git("rev-parse", "HEAD^{tree}"),
         )
+
+    def test_send_names_who_maintains_it(self) -> None:
+        self.series("tree")
+        self.series("format")
+        # in the place of git send-email: one argument a line
+        git = self.top / "bin/git"
+        self.write("bin/git", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        git.chmod(0o755)
+        self.env["PATH"] = f"{git.parent}:{self.env['PATH']}"
+        for name, mails in ("1-first", 3), ("2-second", 1):
+            send = self.top / "out/series" / name / "send"
+            said = self.run_in(self.top, str(send), "--dry-run").splitlines()
+            self.assertEqual(
+                said[:5],
+                [
+                    "send-email",
+                    "--to=Jane O'Hara <jane@example.org>",
+                    '--cc="Al B. Cee" <al@example.org>',
+                    f"--cc=list-{mails}@example.org",
+                    "--dry-run",
+                ],
+            )
+            self.assertEqual(len(said[5:]), mails)
+            self.assertTrue(all((send.parent / mail).exists() for mail in said[5:]))
+
+    def test_a_set_has_a_cover_letter_and_an_end(self) -> None:
+        self.series("tree")
+        (self.top / "series/first.cover").unlink()
+        said = self.series("format", fail=True)
+        self.assertIn("the set first has no cover letter", said)
+        for number in range(16):
+            (self.linux / f"net/{number}.c").write_text("int i;\n")
+            self.git("add", "-A")
+            self.git("commit", "-qm", MESSAGE.format(f"net: add {number}"))
+        self.assertIn("import first", self.series("format", fail=True))
+        self.series("import")
+        self.write("series/first.cover", "net: a series\n\nWhy it is.\n")
+        self.write("series/second.cover", "net: a series\n\nWhy it is.\n")
+        said = self.series("format", fail=True)
+        self.assertIn("the set second has 17 patches: netdev takes 15", said)
+
+    def test_patches_stay_in_their_sets(self) -> None:
+        self.series("tree")
+        self.series("import")
+        self.assertEqual((self.top / "series/series").read_text(), MANIFEST)
+        # a new one joins the one before it, wherever it is put
+        (self.linux / "net/more.c").write_text("int more;\n")
+        self.git("add", "-A")
+        self.git("commit", "-qm", MESSAGE.format("net: more"))
+        self.git("tag", "more")
+        self.git("reset", "-q", "--hard", "more~2")
+        self.git("cherry-pick", "more", "more~1")
+        self.series("import")
+        want = MANIFEST.replace("[second", "net-more\n\tnet/more.c\n[second")
+        self.assertEqual((self.top / "series/series").read_text(), want)
+        # one that is put behind another set is not taken for that set's
+        self.git("tag", "-f", "all")
+        self.git("reset", "-q", "--hard", "all~2")
+        self.git("cherry-pick", "all", "all~1")
+        before = self.files()
+        said = self.series("import", fail=True)
+        self.assertIn("net-more is of [first net-next], but stands behind", said)
+        self.assertEqual(self.files(), before)
 
     def test_fixup_lands_in_its_patch(self) -> None:
         self.series("tree")
@@ -261,6 +354,10 @@ class SeriesTest(unittest.TestCase):
         self.write("series/series", MANIFEST + "\tnet/other.c\n")
         self.write("net/other.c", CODE)
         self.assertIn("is there before it", self.series("tree", fail=True))
+        self.write("series/series", "one\n" + MANIFEST)
+        self.assertIn("before the first [SET TREE]", self.series("tree", fail=True))
+        self.write("series/series", MANIFEST + "[first net]\n")
+        self.assertIn("set first is there twice", self.series("tree", fail=True))
         self.write("series/series", MANIFEST)
         self.write("series/two.msg", "net: no sign\n")
         self.assertIn("Signed-off-by", self.series("tree", fail=True))
