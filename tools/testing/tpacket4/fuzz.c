@@ -545,6 +545,8 @@ int main(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (kmsg_open())
 		printf("no /dev/kmsg: splats will not be noticed here\n");
+	if (rd.faults)
+		kmsg_expect_no_memory();
 	while (opt.rounds ? n < opt.rounds :
 	       now_ms() - start < opt.seconds * 1000ULL) {
 		uint64_t seed = opt.seed + n++;

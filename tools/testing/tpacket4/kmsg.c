@@ -25,6 +25,7 @@ static const char * const complaints[] = {
 
 static int log_fd = -1;
 static bool bad_frame;
+static bool expects_no_memory, trace_of_no_memory;
 
 int kmsg_open(void)
 {
@@ -83,6 +84,13 @@ static bool is_complaint(const char *line)
 	/* An allocation that was made to fail was a page fault's. */
 	if (strstr(line, "VM_FAULT_OOM leaked out"))
 		return false;
+	if (expects_no_memory && (strstr(line, "vmalloc error: size") ||
+				  strstr(line, "page allocation failure: ")))
+		trace_of_no_memory = true;
+	if (trace_of_no_memory && strstr(line, "Call Trace")) {
+		trace_of_no_memory = false;
+		return false;
+	}
 	if (strstr(line, "KCSAN:"))
 		return strstr(line, "tp4") || strstr(line, "packet_");
 	for (i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++)
@@ -119,6 +127,11 @@ bool kmsg_complains(void)
 	}
 	fflush(stdout);
 	return left;
+}
+
+void kmsg_expect_no_memory(void)
+{
+	expects_no_memory = true;
 }
 
 bool kmsg_bad_frame(void)

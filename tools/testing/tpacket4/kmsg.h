@@ -11,6 +11,8 @@ int kmsg_open(void);
  * then. A data race (KCSAN) counts if it is in V4's code.
  */
 bool kmsg_complains(void);
+/* Allocations are made to fail: the trace of one that does is no complaint. */
+void kmsg_expect_no_memory(void);
 /* Whether it has said, since the last call, that it could not go back from a
  * signal.
  */
