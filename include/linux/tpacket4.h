@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a network driver sees of TPACKET_V4 in zero-copy mode.
+/* Driver interface of TPACKET_V4 zero-copy mode
  *
- * A packet array is a batch of frames on its way through a driver. Its source
- * fills it (tp4a_populate()), the driver walks over its packets, and its sink
- * gets those that the driver is done with (tp4a_flush()). Source and sink are a
- * V4 ring, or skbs; a driver does not see which, nor a descriptor's format.
+ * A packet array is a batch of frames that a driver works on. Its source fills
+ * it (tp4a_populate()), the driver walks its packets, and its sink takes the
+ * packets that the driver has finished with (tp4a_flush()). Source and sink are
+ * either a V4 ring or skbs. The driver sees neither which one it is nor the
+ * descriptor format.
  *
- * An array is a ring of frames itself:
+ * An array is itself a ring of frames:
  *
  *	start       curr          end
  *	  |  done     |  to do     |  room
  *
- * In an array for Tx the frames to do are packets to be sent. In one for Rx
- * they are empty, and done are those that hold received packets.
+ * In a Tx array, the frames to do are packets to send. In an Rx array they are
+ * empty, and the frames done hold received packets.
  *
- * A device that keeps the order of the frames needs numbers only: how many of
- * those to do it has (Rx), how many of those done it has sent (Tx). For one that
- * does not, packets that are being sent have a handle, tp4f_get_handle(), and
- * empty frames the number that tp4f_get_frame_id() tells.
+ * A driver whose device completes frames in order only has to count them. If
+ * the device completes out of order, the driver identifies a Tx packet by its
+ * handle, tp4f_get_handle(), and an empty Rx frame by its number,
+ * tp4f_get_frame_id().
  *
- * Nothing here takes a lock: an array belongs to one NAPI instance at a time.
+ * No function here takes a lock. An array is used by one NAPI instance at a
+ * time.
  */
 #ifndef _LINUX_TPACKET4_H
 #define _LINUX_TPACKET4_H
@@ -39,17 +41,17 @@ struct tp4_packet_array;
 struct tp4_xdp;
 struct virtio_net_hdr;
 
-/* Most frames that a packet may have when it is sent */
+/* Maximum number of frames in a Tx packet */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
 
-/* Which side ndo_tp4_xmit is about: frames to receive into, packets to be sent */
+/* Flags of ndo_tp4_xmit: what was posted, empty frames or packets to send */
 #define TP4_WAKEUP_RX	BIT(0)
 #define TP4_WAKEUP_TX	BIT(1)
 
 /**
- * enum tp4_netdev_command - what ndo_tp4_zerocopy is to do
- * @TP4_ENABLE:		hand the queue pair over to the arrays of the parameters
- * @TP4_DISABLE:	take it back, and free the arrays
+ * enum tp4_netdev_command - command of ndo_tp4_zerocopy
+ * @TP4_ENABLE:		bind the queue pair to the socket
+ * @TP4_DISABLE:	unbind it, and free the arrays
  */
 enum tp4_netdev_command {
 	TP4_ENABLE,
@@ -58,18 +60,18 @@ enum tp4_netdev_command {
 
 /**
  * struct tp4_netdev_parms - parameters of ndo_tp4_zerocopy
- * @command:		what to do; for TP4_DISABLE only @queue_pair counts
- * @rx_opaque:		for tp4a_rx_new(); NULL where the socket has no Rx ring:
- *			what the queue receives stays with the stack
- * @tx_opaque:		for tp4a_tx_new(); NULL where it has no Tx ring
- * @error_report:	to be called with an errno, positive, when the queue pair
- *			is lost
- * @error_report_opaque: its first argument
- * @queue_pair:		which Rx and Tx queue
+ * @command:		the command; TP4_DISABLE uses only @queue_pair
+ * @rx_opaque:		argument for tp4a_rx_new(), or NULL if the socket has no
+ *			Rx ring; the Rx queue then stays with the stack
+ * @tx_opaque:		argument for tp4a_tx_new(), or NULL if the socket has no
+ *			Tx ring
+ * @error_report:	called with a positive errno when the queue pair is lost
+ * @error_report_opaque: first argument of @error_report
+ * @queue_pair:		index of the Rx queue and of the Tx queue
  *
- * @error_report may be called in any context but hard interrupt, from the
- * moment ndo_tp4_zerocopy is called until it has returned from TP4_DISABLE. Of
- * frames that come back the program is told by the arrays themselves.
+ * @error_report may be called in any context except hard interrupt, from the
+ * call of ndo_tp4_zerocopy with TP4_ENABLE until it returns from TP4_DISABLE.
+ * It is not needed for frames that are returned: the arrays report those.
  */
 struct tp4_netdev_parms {
 	enum tp4_netdev_command	command;
@@ -80,8 +82,8 @@ struct tp4_netdev_parms {
 	int			queue_pair;
 };
 
-/* In the flags of a frame, beside TP4_PKT_CONT and TP4_META. In a packet's
- * first one, what of its metadata the driver has told:
+/* Flags of a frame, in addition to TP4_PKT_CONT and TP4_META. The first frame
+ * of a packet has flags for the metadata that the driver has set:
  */
 #define TP4F_HASH	0x04
 #define TP4F_CSUM_VALID	0x08
@@ -92,8 +94,8 @@ struct tp4_netdev_parms {
 /**
  * struct tp4_frame - a frame in a packet array
  *
- * Drivers know it by a frame set. Four are a cache line. An empty one, in an
- * array for Rx, has the offset of the array, and neither error nor flags.
+ * Drivers access it through a frame set. Four frames fill a cache line. An
+ * empty frame of an Rx array has the array's offset, no error and no flags.
  */
 struct tp4_frame {
 	/* private: */
@@ -101,7 +103,7 @@ struct tp4_frame {
 	u32			len;	/* bytes of packet data */
 	u16			offset;	/* from the frame's start to the data */
 	union {
-		u8		error;	/* Tx: errno to return it with */
+		u8		error;	/* Tx: errno to return the frame with */
 		u8		meta_len; /* Rx: bytes of XDP metadata */
 	};
 	u8			flags;	/* TP4_PKT_CONT, TP4_META, TP4F_* */
@@ -112,7 +114,7 @@ static_assert(sizeof(struct tp4_frame) == 16);
 /**
  * struct tp4_packet_array - a batch of frames
  *
- * A driver has functions for all that it needs to know of it.
+ * Drivers do not access the members; the functions below do.
  */
 struct tp4_packet_array {
 	/* private: */
@@ -120,27 +122,28 @@ struct tp4_packet_array {
 	u32			curr;	/* first frame not processed */
 	u32			end;	/* behind the last frame */
 	u32			mask;	/* size of @items, less one */
-	u32			room;	/* bytes of data that an empty frame takes */
-	u16			offset;	/* from an empty frame's start to them */
-	u8			frame_shift; /* log2 of a frame's bytes, or 0 */
-	u8			validation; /* of what the source gives */
-	const struct tp4_array_ops *ops; /* the kind: net/packet/tp4_array.h */
+	u32			room;	/* data bytes that fit an empty frame */
+	u16			offset;	/* of the data in an empty frame */
+	u8			frame_shift; /* log2 of the frame size, or 0 */
+	u8			validation; /* of the source's descriptors */
+	const struct tp4_array_ops *ops; /* see net/packet/tp4_array.h */
 	void			*addr;	/* kernel address of @area, or NULL */
 	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */
-	dma_addr_t		dma_base; /* where they follow each other */
-	struct tp4_xdp		*xdp;	/* what packets meet at flush, or NULL */
-	void			*queue_opaque; /* of source and sink */
-	const void		*area;	/* where the frames come from, or NULL */
-	struct device		*dev;	/* that DMA addresses are for, or NULL */
+	dma_addr_t		dma_base; /* used if they are contiguous */
+	struct tp4_xdp		*xdp;	/* program to run at flush, or NULL */
+	void			*queue_opaque; /* private to source and sink */
+	const void		*area;	/* the frames' packet buffer, or NULL */
+	struct device		*dev;	/* of the DMA addresses, or NULL */
 	struct page		**pages; /* of @area, or NULL */
 	bool			meta;	/* packets have metadata */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
 /**
- * struct tp4_frame_set - some consecutive frames of an array, often a packet
+ * struct tp4_frame_set - consecutive frames of an array, usually one packet
  * @pkt_arr:	the array
- * @curr:	the frame that the tp4f functions speak of; a driver may add to it
+ * @curr:	the current frame, which most tp4f functions work on; drivers
+ *		may increment it
  */
 struct tp4_frame_set {
 	struct tp4_packet_array	*pkt_arr;
@@ -151,26 +154,26 @@ struct tp4_frame_set {
 };
 
 /**
- * struct tp4_xdp - an XDP program, and where its verdicts lead
+ * struct tp4_xdp - an XDP program and how its verdicts are carried out
  * @prog:	the program, or NULL; may change between two flushes
- * @buff:	what the program gets to see, a part of whatever the driver's own
- *		XDP metadata functions expect it to be a part of
+ * @buff:	context of the program, embedded in whatever structure the
+ *		driver's XDP metadata kfuncs expect
  * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
  * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL and
  *		TP4_RING_TO_STACK
- * @prepare:	called before @prog sees a packet, or its copy, in @buff: lets
- *		what @buff is a part of tell of the packet; or NULL. Every packet
- *		that is flushed while there is a program comes by here
- * @xmit:	sends a frame out of the device for XDP_TX; returns 0, or an errno
- *		and leaves the frame to the caller
- * @arg:	first argument of both
- * @drops:	packets dropped by verdict
+ * @prepare:	sets up the structure that embeds @buff before @prog runs, or
+ *		NULL; called for every packet that is flushed while there is a
+ *		program
+ * @xmit:	transmits a frame on the device for XDP_TX; returns 0, or an
+ *		errno if the frame still belongs to the caller
+ * @arg:	first argument of @prepare and @xmit
+ * @drops:	packets dropped by the program
  * @errors:	packets dropped for another reason
- * @tx:		packets given to @xmit
- * @redirect:	packets redirected: call xdp_do_flush() if there are any
+ * @tx:		packets passed to @xmit
+ * @redirect:	packets redirected; if not 0, call xdp_do_flush()
  *
- * The driver keeps it as long as the array that tp4a_set_xdp() gives it to. The
- * counters are added to; the driver reads and resets them.
+ * The driver owns it and keeps it as long as the array that it was given to by
+ * tp4a_set_xdp(). The counters only grow; the driver reads and resets them.
  */
 struct tp4_xdp {
 	struct bpf_prog		*prog;
@@ -188,7 +191,7 @@ struct tp4_xdp {
 };
 
 /**
- * tp4f_frame() - the frame that a frame set stands at
+ * tp4f_frame() - get the current frame of a frame set
  * @p:	the frame set
  *
  * Return: the frame.
@@ -236,10 +239,10 @@ static inline bool tp4f_prev_frame(struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_num_frames() - count frames
+ * tp4f_num_frames() - count the frames of a frame set
  * @p:	the frame set
  *
- * Return: how many it has.
+ * Return: the number of frames.
  */
 static inline u32 tp4f_num_frames(const struct tp4_frame_set *p)
 {
@@ -247,7 +250,7 @@ static inline u32 tp4f_num_frames(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_get_frame_id() - name of a frame
+ * tp4f_get_frame_id() - get the number of a frame
  * @p:	the frame set
  *
  * Return: the frame's number in its area.
@@ -258,10 +261,10 @@ static inline u64 tp4f_get_frame_id(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_get_frame_len() - bytes of data in a frame
+ * tp4f_get_frame_len() - get the length of the data in a frame
  * @p:	the frame set
  *
- * Return: the bytes.
+ * Return: the length in bytes.
  */
 static inline u32 tp4f_get_frame_len(const struct tp4_frame_set *p)
 {
@@ -269,7 +272,7 @@ static inline u32 tp4f_get_frame_len(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_get_data_offset() - where the data is in a frame
+ * tp4f_get_data_offset() - get the position of the data in a frame
  * @p:	the frame set
  *
  * Return: bytes from the frame's start to the data.
@@ -287,12 +290,12 @@ static inline void *tp4f_start(const struct tp4_packet_array *a,
 }
 
 /**
- * tp4f_get_data() - data of a frame
+ * tp4f_get_data() - get the data of a frame
  * @p:	the frame set
  *
- * The program may write to it at any time.
+ * User space may write to the data at any time.
  *
- * Return: kernel address of the data.
+ * Return: the kernel address of the data.
  */
 static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 {
@@ -302,11 +305,11 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_get_page() - the page that a frame lies in
+ * tp4f_get_page() - get the page of a frame
  * @p:	the frame set, of an array of a V4 ring
  *
- * For a scatterlist. The data begins offset_in_page(tp4f_get_data()) bytes from
- * the page's start; no frame crosses a page.
+ * For scatterlists. The data starts at offset_in_page(tp4f_get_data()) in the
+ * page. No frame crosses a page boundary.
  *
  * Return: the page.
  */
@@ -318,22 +321,23 @@ static inline struct page *tp4f_get_page(const struct tp4_frame_set *p)
 }
 
 /**
- * struct tp4_dma - where the device sees the frames of an array
+ * struct tp4_dma - DMA addresses of the frames of an array
  *
- * For a loop over frames: a copy of what tp4f_get_dma() would look up each time.
+ * For loops over frames, so that tp4f_get_dma_of() need not load them from the
+ * array each time.
  */
 struct tp4_dma {
 	/* private: */
-	const dma_addr_t	*pages;	/* one by one, or NULL */
-	dma_addr_t		base;	/* where they follow each other */
+	const dma_addr_t	*pages;	/* an address per page, or NULL */
+	dma_addr_t		base;	/* used if they are contiguous */
 	u8			frame_shift;
 };
 
 /**
- * tp4a_get_dma() - prepare for tp4f_get_dma_of()
- * @a:	an array that was made with a device
+ * tp4a_get_dma() - get the DMA addresses for tp4f_get_dma_of()
+ * @a:	an array that was created with a device
  *
- * Return: what is the same for all of its frames.
+ * Return: the DMA addresses of all frames of the array.
  */
 static inline struct tp4_dma tp4a_get_dma(const struct tp4_packet_array *a)
 {
@@ -345,9 +349,9 @@ static inline struct tp4_dma tp4a_get_dma(const struct tp4_packet_array *a)
 }
 
 /**
- * tp4f_get_dma_of() - data of a frame, for the device
+ * tp4f_get_dma_of() - get the DMA address of a frame's data, in a loop
  * @p:		the frame set
- * @dma:	what tp4a_get_dma() has returned for its array
+ * @dma:	the return value of tp4a_get_dma() for its array
  *
  * Return: as tp4f_get_dma().
  */
@@ -357,17 +361,17 @@ static inline dma_addr_t tp4f_get_dma_of(const struct tp4_frame_set *p,
 	const struct tp4_frame *frame = tp4f_frame(p);
 	u64 pos = (frame->idx << dma->frame_shift) + frame->offset;
 
-	/* The other way round, the sum would be made for both. */
+	/* In the opposite order, the compiler would compute both sums. */
 	if (unlikely(!dma->pages))
 		return dma->base + pos;
 	return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
 }
 
 /**
- * tp4f_get_dma() - data of a frame, for the device
- * @p:	the frame set, of an array that was made with a device
+ * tp4f_get_dma() - get the DMA address of a frame's data
+ * @p:	the frame set, of an array that was created with a device
  *
- * Return: DMA address of the data.
+ * Return: the DMA address of the data.
  */
 static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 {
@@ -377,7 +381,7 @@ static inline dma_addr_t tp4f_get_dma(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_dma_sync_for_cpu() - make what the device wrote visible
+ * tp4f_dma_sync_for_cpu() - make data that the device wrote visible to the CPU
  * @p:		the frame set
  * @len:	bytes
  */
@@ -385,14 +389,14 @@ static inline void tp4f_dma_sync_for_cpu(const struct tp4_frame_set *p, u32 len)
 {
 	struct device *dev = p->pkt_arr->dev;
 
-	/* Most have no need to, and then none of the address either. */
+	/* Most devices do not need it; do not compute the address for them. */
 	if (dma_dev_need_sync(dev))
 		dma_sync_single_for_cpu(dev, tp4f_get_dma(p), len,
 					DMA_BIDIRECTIONAL);
 }
 
 /**
- * tp4f_dma_sync_for_device() - make what the program wrote visible to DMA
+ * tp4f_dma_sync_for_device() - make a frame visible to the device
  * @p:		the frame set
  * @len:	bytes
  */
@@ -407,10 +411,10 @@ static inline void tp4f_dma_sync_for_device(const struct tp4_frame_set *p,
 }
 
 /**
- * tp4f_is_last_frame() - does a packet end in this frame?
+ * tp4f_is_last_frame() - check whether the packet ends in this frame
  * @p:	the frame set
  *
- * Return: whether it does.
+ * Return: true if it does.
  */
 static inline bool tp4f_is_last_frame(const struct tp4_frame_set *p)
 {
@@ -418,14 +422,14 @@ static inline bool tp4f_is_last_frame(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_has_meta() - do packets have metadata?
+ * tp4a_has_meta() - check whether the ring has metadata
  * @a:	an array of a V4 ring
  *
- * The program has asked for that when it made the ring.
+ * The program decides this with TP4_RING_META.
  *
- * Return: in an array for Rx, whether the program wants to know what the driver
- * can tell of a packet, by tp4f_set_hash() and its like; in one for Tx, whether
- * packets may want something done, see tp4f_has_meta().
+ * Return: for an Rx array, true if the driver should report what it knows about
+ * a packet with tp4f_set_hash() and similar functions; for a Tx array, true if
+ * packets may have metadata, see tp4f_has_meta().
  */
 static inline bool tp4a_has_meta(const struct tp4_packet_array *a)
 {
@@ -438,17 +442,17 @@ static inline struct tp4_frame *tp4f_first(const struct tp4_frame_set *p)
 	return &p->pkt_arr->items[p->start & p->pkt_arr->mask];
 }
 
-/* The metadata of a packet, in memory that the program can write to */
+/* The metadata of a packet, in memory that user space can write to */
 static inline struct tpacket4_meta *tp4f_meta(const struct tp4_frame_set *p)
 {
 	return tp4f_start(p->pkt_arr, tp4f_first(p));
 }
 
 /**
- * tp4f_has_meta() - may a packet want something done when it is sent?
- * @p:	the packet, of an array for Tx
+ * tp4f_has_meta() - check whether a packet to send has metadata
+ * @p:	the packet, of a Tx array
  *
- * Return: whether tp4f_get_vnet_hdr() has to be asked.
+ * Return: true if the driver must call tp4f_get_vnet_hdr().
  */
 static inline bool tp4f_has_meta(const struct tp4_frame_set *p)
 {
@@ -456,10 +460,10 @@ static inline bool tp4f_has_meta(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_is_plain() - is a packet to be sent one frame and no more?
+ * tp4f_is_plain() - check for a packet of one frame without metadata
  * @p:	the packet, at its first frame
  *
- * Return: false if it goes on in the next frame, or has metadata.
+ * Return: false if the packet continues in the next frame or has metadata.
  */
 static inline bool tp4f_is_plain(const struct tp4_frame_set *p)
 {
@@ -467,10 +471,10 @@ static inline bool tp4f_is_plain(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_set_hash() - tell the hash that the device has made of a packet's flow
- * @p:		the packet, of an array for Rx that tp4a_has_meta(); its frames
- *		have been set
- * @hash:	the hash
+ * tp4f_set_hash() - set the flow hash of a received packet
+ * @p:		the packet, of an Rx array for which tp4a_has_meta() is true;
+ *		call this after tp4f_set_frame() or tp4f_set_len()
+ * @hash:	the hash that the device computed
  */
 static inline void tp4f_set_hash(struct tp4_frame_set *p, u32 hash)
 {
@@ -479,7 +483,7 @@ static inline void tp4f_set_hash(struct tp4_frame_set *p, u32 hash)
 }
 
 /**
- * tp4f_set_csum_valid() - tell that a packet's checksums are known to be right
+ * tp4f_set_csum_valid() - report that the device verified a packet's checksums
  * @p:	as for tp4f_set_hash()
  */
 static inline void tp4f_set_csum_valid(struct tp4_frame_set *p)
@@ -488,7 +492,7 @@ static inline void tp4f_set_csum_valid(struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_set_hwtstamp() - tell when the device has received a packet
+ * tp4f_set_hwtstamp() - set the hardware timestamp of a received packet
  * @p:	as for tp4f_set_hash()
  * @ns:	nanoseconds of the device's clock
  */
@@ -516,12 +520,12 @@ static inline void tp4f_set_frame(struct tp4_frame_set *p, u32 len, u16 offset,
 }
 
 /**
- * tp4f_set_len() - tell how much was received into an empty frame
+ * tp4f_set_len() - set the length of the data received into an empty frame
  * @p:		the frame set
  * @len:	bytes of data
  *
- * For a packet of one frame, whose data is where the array wants it: nothing
- * else has to be written then. tp4f_set_frame() is for all others.
+ * A shortcut for tp4f_set_frame(): for packets of one frame whose data is at
+ * the offset that the empty frame had.
  */
 static inline void tp4f_set_len(struct tp4_frame_set *p, u32 len)
 {
@@ -529,7 +533,7 @@ static inline void tp4f_set_len(struct tp4_frame_set *p, u32 len)
 }
 
 /**
- * tp4f_set_error() - let all frames of a set come back with an error
+ * tp4f_set_error() - set the error that all frames of a set are returned with
  * @p:		the frame set
  * @error:	the errno, positive
  */
@@ -542,15 +546,16 @@ static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
 }
 
 /**
- * tp4f_get_handle() - name of a packet in an array
+ * tp4f_get_handle() - get the handle of a packet
  * @p:	the packet
  *
- * To know it by until it is flushed: for tp4a_packet_completed(), or to keep
- * something beside the array. As long as tp4_xdp::prepare sees a packet, it has
- * the handle that it was given.
+ * The handle identifies the packet until it is flushed: for
+ * tp4a_packet_completed(), or as an index of the driver's data for the packet.
+ * It is still valid when tp4_xdp::prepare is called.
  *
- * Return: a number below the array's size, which is what it was made for, or
- * TP4_MAX_FRAMES if that is more, rounded up to a power of two.
+ * Return: a number below the size of the array, which is the maximum of @elems
+ * of tp4a_tx_new() or tp4a_rx_new() and TP4_MAX_FRAMES, rounded up to a power
+ * of two.
  */
 static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
 {
@@ -558,10 +563,10 @@ static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_packet_completed() - tell that the device is done with a packet
+ * tp4f_packet_completed() - mark a packet as completed by the device
  * @p:	the frame set
  *
- * For tp4a_flush_completed(). The packet need not be the oldest.
+ * For tp4a_flush_completed(). Packets may be completed in any order.
  */
 static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 {
@@ -572,11 +577,11 @@ static inline void tp4f_packet_completed(struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_packet_completed() - tell that the device is done with a packet
- * @a:		the array, for Tx
- * @handle:	what tp4f_get_handle() has returned for the packet
+ * tp4a_packet_completed() - mark a packet as completed, by its handle
+ * @a:		the Tx array
+ * @handle:	what tp4f_get_handle() returned for the packet
  *
- * As tp4f_packet_completed(), by what a device gives back.
+ * Same as tp4f_packet_completed().
  */
 static inline void tp4a_packet_completed(struct tp4_packet_array *a,
 					 u32 handle)
@@ -590,10 +595,10 @@ static inline void tp4a_packet_completed(struct tp4_packet_array *a,
 }
 
 /**
- * tp4f_packet_len() - bytes of data in all frames
+ * tp4f_packet_len() - get the length of the data in all frames
  * @p:	the frame set
  *
- * Return: the bytes.
+ * Return: the length in bytes.
  */
 static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
 {
@@ -605,13 +610,13 @@ static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_check_len() - may a device send a packet of this length?
+ * tp4f_check_len() - check whether a device may send a packet of this length
  * @p:		the packet, at its first frame
  * @dev:	the device
- * @len:	the packet's length, as tp4f_packet_len() has it
+ * @len:	the packet's length, see tp4f_packet_len()
  *
- * Return: 0, -EINVAL if there is not even a link layer header, -EMSGSIZE if the
- * packet is longer than the MTU allows.
+ * Return: 0, -EINVAL if the packet is shorter than a link layer header, or
+ * -EMSGSIZE if it is longer than the MTU allows.
  */
 static inline int tp4f_check_len(const struct tp4_frame_set *p,
 				 const struct net_device *dev, u32 len)
@@ -629,14 +634,15 @@ static inline int tp4f_check_len(const struct tp4_frame_set *p,
 }
 
 /**
- * tp4a_set_xdp() - let packets meet an XDP program when they are flushed
+ * tp4a_set_xdp() - set the XDP program that runs at flush
  * @a:		an Rx array of a V4 ring
- * @xdp:	the program, and where its verdicts lead; lives as long as @a
+ * @xdp:	the program and how its verdicts are carried out; must live as
+ *		long as @a
  *
- * Every driver calls it: the stack gets its copies of packets by @xdp, too,
- * where the program has asked for that with TP4_RING_TO_STACK.
+ * Every driver must call it, as @xdp also delivers the stack's copies of
+ * packets for TP4_RING_TO_STACK.
  *
- * Context: Before the array is used.
+ * Context: Any, before the array is used.
  */
 static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 {
@@ -644,7 +650,7 @@ static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 }
 
 /**
- * tp4a_next_frame() - get one frame, and count it as processed
+ * tp4a_next_frame() - get the next frame and count it as processed
  * @a:	the array
  * @p:	set to the frame
  *
@@ -664,19 +670,18 @@ static inline bool tp4a_next_frame(struct tp4_packet_array *a,
 }
 
 /**
- * tp4a_next_by_id() - get one frame, and count it as processed
- * @a:	the array, for Rx
- * @id:	the frame's number: tp4f_get_frame_id() told it when the frame was
- *	handed to the device, and the device has given it back since
+ * tp4a_next_by_id() - get a frame by its number and count it as processed
+ * @a:	the Rx array
+ * @id:	the frame's number, what tp4f_get_frame_id() returned when the frame was
+ *	handed to the device
  * @p:	set to the frame
  *
- * For a device that fills frames in another order than it got them. What it has
- * are the array's next frames, as for any device, but which of them is which
- * the device alone knows: the array knows how many they are. So frames that the
- * device has leave the array by this function only. It has given back all of
- * them before the array is freed, or before tp4a_to_do() finds the first of
- * them again; those that it has not used can go back to be filled by
- * tp4a_recycle().
+ * For devices that complete frames out of order. The array only knows how many
+ * of its next frames the device has; @id says which of them it has returned.
+ * Frames that the device has must therefore leave the array through this
+ * function only. The driver must get all of them back before the array is freed
+ * or tp4a_to_do() is called with a smaller @skip. Frames that the device
+ * returns unused can be made available again with tp4a_recycle().
  */
 static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 				   struct tp4_frame_set *p)
@@ -691,8 +696,8 @@ static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 /**
  * tp4a_get_packet() - get a packet by its handle
  * @a:		the array
- * @handle:	what tp4f_get_handle() has returned for the packet, or will
- * @p:		set to the packet, which has been processed and not flushed
+ * @handle:	what tp4f_get_handle() returns for the packet
+ * @p:		set to the packet, which has been processed but not flushed
  */
 static inline void tp4a_get_packet(struct tp4_packet_array *a, u32 handle,
 				   struct tp4_frame_set *p)
@@ -706,10 +711,10 @@ static inline void tp4a_get_packet(struct tp4_packet_array *a, u32 handle,
 }
 
 /**
- * tp4a_next_handle() - handle of the packet that is processed next
+ * tp4a_next_handle() - get the handle of the next packet to process
  * @a:	the array
  *
- * Return: what tp4f_get_handle() will say of it.
+ * Return: what tp4f_get_handle() will return for it.
  */
 static inline u32 tp4a_next_handle(const struct tp4_packet_array *a)
 {
@@ -717,8 +722,8 @@ static inline u32 tp4a_next_handle(const struct tp4_packet_array *a)
 }
 
 /**
- * tp4a_next_packet() - get the frames of one packet, and count it as processed
- * @a:	the array, for Tx
+ * tp4a_next_packet() - get the next packet and count it as processed
+ * @a:	the Tx array
  * @p:	set to the packet
  *
  * Return: false if there is none.
@@ -729,7 +734,7 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 	if (!tp4a_next_frame(a, p))
 		return false;
 
-	/* A source gives whole packets only. */
+	/* A source only adds whole packets. */
 	while (a->items[(a->curr - 1) & a->mask].flags & TP4_PKT_CONT)
 		a->curr++;
 	p->end = a->curr;
@@ -737,10 +742,10 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 }
 
 /**
- * tp4a_nr_done() - count the frames that wait to be flushed
+ * tp4a_nr_done() - count the frames that have been processed but not flushed
  * @a:	the array
  *
- * Return: how many have been processed since.
+ * Return: the number of frames.
  */
 static inline u32 tp4a_nr_done(const struct tp4_packet_array *a)
 {
@@ -751,7 +756,7 @@ static inline u32 tp4a_nr_done(const struct tp4_packet_array *a)
  * tp4a_nr_to_do() - count the frames that have not been processed
  * @a:	the array
  *
- * Return: how many there are.
+ * Return: the number of frames.
  */
 static inline u32 tp4a_nr_to_do(const struct tp4_packet_array *a)
 {
@@ -761,14 +766,14 @@ static inline u32 tp4a_nr_to_do(const struct tp4_packet_array *a)
 /**
  * tp4a_to_do() - get frames that have not been processed
  * @a:		the array
- * @skip:	how many of the first to leave out: those which the hardware has
- *		already, in an array for Rx
- * @p:		set to the frames; the driver may walk over them by @p->curr
+ * @skip:	how many frames to skip at the start: for Rx, those that the
+ *		hardware already has
+ * @p:		set to the frames; the driver may walk them by @p->curr
  *
- * With tp4a_processed(), for a driver that hands frames to its hardware, or
- * takes them from it, by the batch.
+ * With tp4a_processed(), for drivers that exchange frames with the hardware in
+ * batches.
  *
- * Return: how many there are behind those left out.
+ * Return: the number of frames after the skipped ones.
  */
 static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
 			     struct tp4_frame_set *p)
@@ -783,14 +788,14 @@ static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
 /**
  * tp4a_processed() - count frames as processed
  * @a:	the array
- * @nr:	how many, of the first that there are to do
+ * @nr:	how many frames, starting with the first one to do
  */
 static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
 {
 	a->curr += nr;
 }
 
-/* All of the following are in net/packet/tp4_array*.c. */
+/* The following are defined in net/packet/tp4_array*.c. */
 u32 tp4_frame_room(const void *rx_opaque);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Packet arrays for Rx whose frames are parts of a driver's pages.
+/* Rx packet arrays whose frames are parts of a driver's pages
  *
- * For queues that no program has: what is received is the stack's, as it is with
- * any driver that keeps its pages. The driver is the sink. It gives the part of a
- * page that a packet is in away, by tp4f_give_page(), or keeps it, and moves
- * start to curr by tp4a_mark_flushed().
+ * For queues that are not in zero-copy mode: they receive for the stack, as in
+ * any driver that recycles its pages. The driver itself is the sink. For each
+ * packet it either gives the part of the page away with tp4f_give_page() or
+ * keeps it. Then it calls tp4a_mark_flushed().
  *
- * Such an array is always full, but for frames that there was no memory for. So
- * what is flushed from its start is its end in the same place: nothing is moved,
- * and a frame that is kept costs nothing.
+ * Such an array is always full, except for frames whose page could not be
+ * allocated. A frame that is flushed at the start therefore becomes the frame
+ * at the end without being moved, and keeping a frame costs nothing.
  */
 #ifndef _LINUX_TPACKET4_PAGE_H
 #define _LINUX_TPACKET4_PAGE_H
@@ -18,10 +18,10 @@
 #include <linux/tpacket4.h>
 
 /**
- * struct tp4_page - the page that a frame is in
- * @page:	the page, or NULL where there was no memory
+ * struct tp4_page - the page of a frame
+ * @page:	the page, or NULL if the allocation failed
  * @dma:	its DMA address
- * @bias:	how many of the page's references are the array's
+ * @bias:	how many references to the page the array holds
  */
 struct tp4_page {
 	struct page		*page;
@@ -31,12 +31,12 @@ struct tp4_page {
 
 /**
  * struct tp4_pages - the pages of an array
- * @order:	of each
- * @holes:	some frames have none
- * @allocated:	pages that were allocated
- * @failed:	pages that could not be
- * @busy:	pages given up because others still had a part of them
- * @slots:	those of the frames, in the order of the array's items
+ * @order:	allocation order of each page
+ * @holes:	some frames have no page
+ * @allocated:	pages allocated
+ * @failed:	page allocations that failed
+ * @busy:	pages not reused because others still held references to them
+ * @slots:	the pages, in the order of the array's items
  *
  * The driver reads and resets the counters.
  */
@@ -50,10 +50,10 @@ struct tp4_pages {
 };
 
 /**
- * tp4a_pages() - the pages of an array
+ * tp4a_pages() - get the pages of an array
  * @a:	the array
  *
- * Return: what is behind its frames.
+ * Return: the pages.
  */
 static inline struct tp4_pages *tp4a_pages(const struct tp4_packet_array *a)
 {
@@ -61,10 +61,11 @@ static inline struct tp4_pages *tp4a_pages(const struct tp4_packet_array *a)
 }
 
 /**
- * tp4f_page() - the page that a frame is in
+ * tp4f_page() - get the page of a frame
  * @p:	the frame set
  *
- * Return: the page; there is one for each frame between the array's start and end.
+ * Return: the page; there is one for each frame between the array's start and
+ * end.
  */
 static inline struct tp4_page *tp4f_page(const struct tp4_frame_set *p)
 {
@@ -72,11 +73,11 @@ static inline struct tp4_page *tp4f_page(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_page_dma() - data of a frame, for the device
+ * tp4f_page_dma() - get the DMA address of a frame's data
  * @p:		the frame set
- * @size:	bytes of each page, as tp4a_page_setup() was told
+ * @size:	size of each page, by the order passed to tp4a_page_setup()
  *
- * Return: DMA address of the data.
+ * Return: the DMA address of the data.
  */
 static inline dma_addr_t tp4f_page_dma(const struct tp4_frame_set *p, u32 size)
 {
@@ -85,7 +86,7 @@ static inline dma_addr_t tp4f_page_dma(const struct tp4_frame_set *p, u32 size)
 }
 
 /**
- * tp4f_page_sync_for_cpu() - make what the device wrote visible
+ * tp4f_page_sync_for_cpu() - make data that the device wrote visible to the CPU
  * @p:		the frame set
  * @len:	bytes
  */
@@ -101,10 +102,10 @@ static inline void tp4f_page_sync_for_cpu(const struct tp4_frame_set *p,
 }
 
 /**
- * tp4f_page_start() - first byte of a frame
+ * tp4f_page_start() - get the start of a frame
  * @p:	the frame set
  *
- * Return: its kernel address.
+ * Return: the kernel address of its first byte.
  */
 static inline void *tp4f_page_start(const struct tp4_frame_set *p)
 {
@@ -112,11 +113,11 @@ static inline void *tp4f_page_start(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_done() - get the frames that wait to be flushed
+ * tp4a_done() - get the frames that have been processed but not flushed
  * @a:	the array
- * @p:	set to the frames; the driver may walk over them by @p->curr
+ * @p:	set to the frames; the driver may walk them by @p->curr
  *
- * Return: how many there are.
+ * Return: the number of frames.
  */
 static inline u32 tp4a_done(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
@@ -128,10 +129,10 @@ static inline u32 tp4a_done(struct tp4_packet_array *a, struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_mark_flushed() - all frames that were processed are flushed
+ * tp4a_mark_flushed() - mark all processed frames as flushed
  * @a:	the array
  *
- * What tp4f_give_page() has not given away is received into again as it is.
+ * Frames that tp4f_give_page() was not called for are received into again.
  */
 static inline void tp4a_mark_flushed(struct tp4_packet_array *a)
 {
@@ -146,15 +147,16 @@ void tp4a_page_drop(struct tp4_packet_array *a, struct tp4_page *slot);
 /**
  * tp4f_give_page() - give a frame away
  * @p:		the frame set, at a frame that has been processed
- * @slot:	tp4f_page() of it
- * @refs:	page_ref_count() of its page before any of what was received into
- *		the frame was given to anybody
- * @size:	bytes of the page that go with it: half of it where pages are
- *		smaller than 8192 bytes
- * @next:	bytes that the next frame in the page takes at most
+ * @slot:	tp4f_page() of the frame
+ * @refs:	page_ref_count() of the page before any of the received data was
+ *		passed on
+ * @size:	bytes of the page that are given away: half of the page if pages
+ *		are smaller than 8192 bytes
+ * @next:	most bytes that the next frame in the page can need
  *
- * One of the page's references goes with it. The frame is another part of the
- * page from here on, or of another page once the array is populated.
+ * The receiver takes over one reference to the page. The frame then becomes
+ * another part of the page, or a part of another page once the array is
+ * populated.
  *
  * Context: NAPI of the array's user.
  */
@@ -166,7 +168,7 @@ static inline void tp4f_give_page(const struct tp4_frame_set *p,
 	bool reuse = dev_page_is_reusable(slot->page);
 
 #if PAGE_SIZE < 8192
-	/* Nobody has the other half. */
+	/* Nobody else uses the other half. */
 	reuse &= refs == slot->bias;
 	frame->idx ^= size;
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which queue pairs of a device are in zero-copy mode of TPACKET_V4 */
+/* Queue pairs in TPACKET_V4 zero-copy mode */
 #ifndef _LINUX_TPACKET4_QUEUE_H
 #define _LINUX_TPACKET4_QUEUE_H
 
@@ -8,12 +8,12 @@
 
 #ifdef CONFIG_PACKET_V4
 /**
- * tp4_queue_is_bound() - is a queue pair in zero-copy mode?
+ * tp4_queue_is_bound() - check whether a queue pair is in zero-copy mode
  * @dev:	the device
- * @queue_pair:	the queue pair, in range or not
+ * @queue_pair:	the queue pair; may be out of range
  *
- * Context: Under RTNL; a hint without it.
- * Return: whether it is.
+ * Context: Under RTNL, else the result is only a hint.
+ * Return: true if it is.
  */
 static inline bool tp4_queue_is_bound(const struct net_device *dev,
 				      unsigned int queue_pair)
