@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 packet buffers: pinned, charged and mapped once at registration,
- * shared by reference after that.
+/* TPACKET_V4 packet buffers
+ *
+ * A buffer is pinned, charged and mapped when it is registered. Sockets and
+ * rings then share it by reference counting.
  */
 
 #include <linux/cacheinfo.h>
@@ -17,27 +19,27 @@
 #include "tp4_area.h"
 
 #define TP4_FRAME_SIZE_MIN	2048
-/* A descriptor has 16 bits for an offset in a frame. */
+/* The offset in a descriptor has 16 bits. */
 #define TP4_FRAME_SIZE_MAX	min_t(u32, PAGE_SIZE, SZ_64K)
 #define TP4_HEADROOM_ALIGN	64
 
-/* What the option's first version had */
+/* Size of the first version of struct tpacket_memreg_req */
 #define TP4_MEMREG_SIZE_MIN \
 	offsetofend(struct tpacket_memreg_req, data_headroom)
 
 /**
- * tp4_copy_option() - copy an option's struct, of whatever version
- * @to:		where to
- * @size:	bytes of the struct as this kernel knows it
- * @least:	bytes of its first version
+ * tp4_copy_option() - copy an option's struct, of any version
+ * @to:		where to copy it
+ * @size:	size of the struct in this kernel
+ * @least:	size of its first version
  * @optval:	the option
- * @optlen:	bytes at @optval
+ * @optlen:	size of @optval
  *
- * What a shorter one lacks is zero.
+ * Members that a shorter struct lacks are set to 0.
  *
  * Context: Process context, may sleep.
- * Return: 0, -EINVAL for an option that is too short, -E2BIG for one that has
- * what this kernel does not know, -EFAULT.
+ * Return: 0, -EINVAL if the struct is too short, -E2BIG if a member that this
+ * kernel does not know is not 0, or -EFAULT.
  */
 int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 		    unsigned int optlen)
@@ -46,7 +48,7 @@ int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 
 	if (optlen < least)
 		return -EINVAL;
-	/* copy_struct_from_sockptr() does not look at the end of a user's. */
+	/* copy_struct_from_sockptr() does not check the rest of user memory. */
 	if (optlen > size) {
 		ret = check_zeroed_sockptr(optval, size, optlen - size);
 		if (ret < 1)
@@ -120,7 +122,7 @@ static int tp4_area_init(struct tp4_area *area,
 	area->headroom = ALIGN(req->data_headroom, TP4_HEADROOM_ALIGN);
 	area->nr_pages = req->len >> PAGE_SHIFT;
 
-	/* A ring keeps frame numbers in 32 bits, with one to spare for none. */
+	/* A ring stores frame numbers in 32 bits and needs TP4_NOT_HELD. */
 	nr_frames = req->len >> area->frame_shift;
 	if (nr_frames > INT_MAX)
 		return -EINVAL;
@@ -131,19 +133,18 @@ static int tp4_area_init(struct tp4_area *area,
 }
 
 /**
- * tp4_area_register() - pin, charge and map the area a program asks for
+ * tp4_area_register() - register a packet buffer
  * @optval:	a struct tpacket_memreg_req
- * @optlen:	bytes at @optval
+ * @optlen:	size of @optval
  *
- * The pages are charged to RLIMIT_MEMLOCK of the current user unless the task
- * has CAP_IPC_LOCK.
+ * Pins and maps the pages, and charges them to RLIMIT_MEMLOCK of the current
+ * user unless the task has CAP_IPC_LOCK.
  *
- * Context: Process context of the task whose memory it is, may sleep.
- * Return: the area with one reference, which tp4_area_put() drops, or an
- * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT where the range
- * is not mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, -EOPNOTSUPP
- * on a machine whose data cache could show the program and the kernel two
- * contents.
+ * Context: Process context of the task that owns the memory, may sleep.
+ * Return: the area with one reference, to be dropped by tp4_area_put(), or an
+ * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT if the range is
+ * not mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, or -EOPNOTSUPP
+ * on a machine whose data cache has aliases.
  */
 struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
 {
@@ -193,8 +194,8 @@ EXPORT_SYMBOL_GPL(tp4_area_register);
  * tp4_area_put() - drop a reference to an area
  * @area:	the area, or NULL
  *
- * The last one unpins the pages and gives back their charge. A page that an
- * skb still refers to lives on by the skb's own reference.
+ * The last reference unpins and uncharges the pages. An skb has its own
+ * references to the pages that it uses.
  *
  * Context: Process context, may sleep.
  */
@@ -206,10 +207,12 @@ void tp4_area_put(struct tp4_area *area)
 EXPORT_SYMBOL_GPL(tp4_area_put);
 
 /**
- * tp4_area_put_atomic() - drop a reference to an area where nothing may sleep
+ * tp4_area_put_atomic() - drop a reference to an area in atomic context
  * @area:	the area, or NULL
  *
- * Context: Any but hard interrupt; the release is left to a workqueue.
+ * The release is left to a workqueue.
+ *
+ * Context: Any except hard interrupt.
  */
 void tp4_area_put_atomic(struct tp4_area *area)
 {

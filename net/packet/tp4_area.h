@@ -16,13 +16,14 @@
  * @nr_frames:	length of the area in frames
  * @frame_size:	bytes in a frame, a power of two, at most PAGE_SIZE
  * @frame_shift: log2 of @frame_size
- * @headroom:	bytes the program wants before received data, a multiple of 64
- * @users:	the socket that registered it, and every ring that names it
- * @mmp:	what the pages are charged to
- * @work:	releases the area where the last user cannot sleep
+ * @headroom:	bytes reserved before received data, a multiple of 64
+ * @users:	references: one of the socket that registered it, one of each
+ *		ring
+ * @mmp:	the account that the pages are charged to
+ * @work:	releases the area if the last user cannot sleep
  *
- * Nothing but @users changes after registration. The content of the pages is
- * the program's, and it may change at any time.
+ * Only @users changes after registration. User space may change the content of
+ * the pages at any time.
  */
 struct tp4_area {
 	void			*addr;
@@ -38,7 +39,7 @@ struct tp4_area {
 };
 
 /**
- * tp4_area_frame() - kernel address of a frame
+ * tp4_area_frame() - get the kernel address of a frame
  * @area:	the area
  * @frame:	frame number, below @area->nr_frames
  *
@@ -50,7 +51,7 @@ static inline void *tp4_area_frame(const struct tp4_area *area, u32 frame)
 }
 
 /**
- * tp4_area_page() - page that a frame lies in
+ * tp4_area_page() - get the page of a frame
  * @area:	the area
  * @frame:	frame number, below @area->nr_frames
  * @offset:	bytes from the frame's start, below the frame size; replaced

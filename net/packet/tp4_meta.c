@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The metadata of a packet: from what is received, and to what is sent. */
+/* Packet metadata: written for received packets, read for packets to send */
 
 #include <linux/errno.h>
 #include <linux/etherdevice.h>
@@ -18,17 +18,18 @@
 #include "internal.h"
 #include "tp4_meta.h"
 
-/* What a received packet may have when it is sent as it is. */
+/* Flags that are ignored on Tx, so that received packets can be sent unchanged
+ */
 #define TP4_META_RX	(TP4_META_RX_TS_SOFTWARE | TP4_META_RX_TS_HARDWARE | \
 			 TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH | \
 			 TP4_META_RX_VLAN)
 #define TP4_META_TX	(TP4_META_CSUM | TP4_META_GSO | TP4_META_TX_LAUNCH)
 
 static_assert(sizeof(struct tpacket4_meta) == 64);
-/* All that every capture reads */
+/* The members that every capture reads are in the first 32 bytes. */
 static_assert(offsetof(struct tpacket4_meta, addr) == 32);
 
-/* As tpacket_get_timestamp(), in one number. */
+/* Same as tpacket_get_timestamp(), in nanoseconds */
 static u64 tp4_meta_stamp(struct sk_buff *skb, unsigned int which, u32 *flags)
 {
 	ktime_t stamp;
@@ -48,8 +49,8 @@ static u64 tp4_meta_stamp(struct sk_buff *skb, unsigned int which, u32 *flags)
 	return ktime_get_real_ns();
 }
 
-/* One that tp4_meta_to_skb() takes to mean the same, or none: the segments of a
- * tunnel's packets need more than virtio_net's header tells.
+/* Return VIRTIO_NET_HDR_GSO_NONE for types that virtio_net_hdr cannot describe,
+ * such as tunnels.
  */
 static u8 tp4_meta_gso_type(unsigned int type)
 {
@@ -70,8 +71,8 @@ static u8 tp4_meta_gso_type(unsigned int type)
 	}
 }
 
-/* The tag that stands in front of data without its link layer header, as
- * vlan_get_tci() of af_packet.c finds it, which can be a module.
+/* Get the VLAN tag in front of SOCK_DGRAM data. A copy of vlan_get_tci() in
+ * af_packet.c, which can be a module.
  */
 static u16 tp4_meta_inner_tci(const struct sk_buff *skb,
 			      const struct net_device *dev)
@@ -93,14 +94,14 @@ static u16 tp4_meta_inner_tci(const struct sk_buff *skb,
 }
 
 /**
- * tp4_meta_from_skb() - tell what is known of a received packet
- * @to:		where to, in a frame that the program can write to
- * @skb:	the packet; its data starts where the socket's does
+ * tp4_meta_from_skb() - write the metadata of a received skb
+ * @to:		the metadata, in a frame that user space can write to
+ * @skb:	the packet; its data starts where that of the socket does
  * @sk:		the packet socket
- * @orig_dev:	the device it came in by
+ * @orig_dev:	the device that received it
  *
- * With SOCK_RAW, a VLAN tag that @skb keeps apart goes back to the data, so what
- * lies behind it is that much further on.
+ * With SOCK_RAW, a VLAN tag in the skb's metadata is put back into the data,
+ * which shifts the offsets behind it.
  *
  * Context: In the socket's packet hook.
  */
@@ -178,18 +179,17 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 }
 
 /**
- * tp4_meta_from_data() - tell what a received packet says of itself
- * @to:		where to, in a frame that the program can write to
- * @data:	the start of the packet, Ethernet, where the program can write to
- * @len:	bytes that are there
- * @dev:	the device it came in by
+ * tp4_meta_from_data() - write the metadata of a received packet without an skb
+ * @to:		the metadata, in a frame that user space can write to
+ * @data:	start of the Ethernet packet, which user space can write to
+ * @len:	bytes at @data
+ * @dev:	the device that received it
  *
- * For a packet that has no skb: what only an skb tells, or the driver, is left
- * as it is (@tstamp, @flags, @wire_len, @xdp_meta_len and @hash of
- * struct tpacket4_meta), and nothing is left to be done to the packet.
+ * Does not write @tstamp, @flags, @wire_len, @xdp_meta_len and @hash of struct
+ * tpacket4_meta, which only the caller knows.
  *
- * Context: Softirq, as NAPI.
- * Return: flags that belong to what was written.
+ * Context: Softirq (NAPI).
+ * Return: the flags for the members that were written.
  */
 u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 		       const struct net_device *dev)
@@ -208,7 +208,7 @@ u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 		to->vlan_tpid = ntohs(protocol);
 		protocol = eth.h_vlan_encapsulated_proto;
 	}
-	/* As eth_type_trans() has it */
+	/* Same as eth_type_trans() */
 	if (unlikely(!eth_proto_is_802_3(protocol)))
 		protocol = !flags && eth.h_vlan_TCI == htons(0xffff) ?
 			   htons(ETH_P_802_3) : htons(ETH_P_802_2);
@@ -236,8 +236,8 @@ u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 	return flags;
 }
 
-/* What the metadata of a packet wants done, but for its launch time, as
- * virtio_net has it; @header bytes of the packet are not in the data.
+/* Convert checksum and GSO metadata to a virtio_net_hdr. @header is the length
+ * of the link layer header if the data does not include it.
  */
 static int tp4_meta_read(const struct tpacket4_meta *from, u32 flags,
 			 u32 header, struct virtio_net_hdr *hdr)
@@ -266,15 +266,15 @@ static int tp4_meta_read(const struct tpacket4_meta *from, u32 flags,
 }
 
 /**
- * tp4_meta_to_vnet_hdr() - tell a driver what the metadata of a packet wants
- * @from:	the metadata, in a frame that the program can write to
- * @hdr:	set to that
+ * tp4_meta_to_vnet_hdr() - convert the metadata of a packet for a driver
+ * @from:	the metadata, in a frame that user space can write to
+ * @hdr:	set to the checksum and GSO request
  *
- * Each field is read once.
+ * Reads each member once.
  *
  * Context: Any.
- * Return: 0, -EINVAL where the metadata is bad, -EOPNOTSUPP where it wants what
- * drivers do not have.
+ * Return: 0, -EINVAL if the metadata is invalid, or -EOPNOTSUPP for a launch
+ * time, which no driver supports.
  */
 int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
 			 struct virtio_net_hdr *hdr)
@@ -289,16 +289,17 @@ int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
 }
 
 /**
- * tp4_meta_to_skb() - do as the metadata of a packet says
- * @from:	the metadata, in a frame that the program can write to
- * @skb:	the packet, complete, its headers parsed
+ * tp4_meta_to_skb() - apply the metadata of a packet to its skb
+ * @from:	the metadata, in a frame that user space can write to
+ * @skb:	the complete packet, with parsed headers
  * @sk:		the packet socket
- * @header:	bytes of link layer header that the data did not have
+ * @header:	length of the link layer header if the data did not include it
  *
- * Each field is read once.
+ * Reads each member once.
  *
  * Context: Process context.
- * Return: 0, or -EINVAL where the metadata does not fit the packet or the socket.
+ * Return: 0, or -EINVAL if the metadata is invalid for the packet or the
+ * socket.
  */
 int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 		    const struct sock *sk, u32 header)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The descriptors of one TPACKET_V4 ring: taken once, checked, returned once. */
+/* Taking, checking and returning the descriptors of a TPACKET_V4 ring */
 
 #include <linux/export.h>
 #include <linux/poll.h>
@@ -8,13 +8,13 @@
 #include "tp4_queue.h"
 
 /**
- * tp4_wake_sender() - wake whoever waits for Tx descriptors or their packets
+ * tp4_wake_sender() - wake a program that waits for Tx descriptors
  * @sk:	the packet socket
  *
- * sk_write_space() would be silent while much of the send buffer is in use,
- * which says nothing of the ring.
+ * sk_write_space() does not wake while much of the send buffer is in use, but
+ * Tx slots may be free at that point.
  *
- * Context: Any but hard interrupt.
+ * Context: Any except hard interrupt.
  */
 void tp4_wake_sender(struct sock *sk)
 {
@@ -31,12 +31,12 @@ void tp4_wake_sender(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_wake_sender);
 
 /**
- * tp4q_rx_refuse() - return a posted descriptor that names no frame
+ * tp4q_rx_refuse() - return a posted descriptor with an invalid frame number
  * @q:		an Rx queue
- * @idx:	what it names
+ * @idx:	the frame number
  *
- * It goes to the oldest slot, and the good ones taken before it move up by
- * one.
+ * It is returned in the oldest slot. The valid descriptors taken before it move
+ * up by one slot.
  *
  * Context: Under the queue's Rx lock.
  */
@@ -58,11 +58,11 @@ void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 /**
  * tp4q_rx_take() - take posted frames
  * @q:	an Rx queue
- * @nr:	frames that the caller wants to find between @q->out and @q->in
+ * @nr:	number of frames that the caller needs between @q->out and @q->in
  *
- * Takes what else is posted on the same cache line, so that the line is read
- * once and not once a packet. After a number of bad descriptors the rest has to
- * wait for the next packet.
+ * Also takes the other posted descriptors on the same cache line, so that the
+ * line is not read again for each packet. After TP4_RX_REFUSALS invalid
+ * descriptors the rest has to wait for the next packet.
  *
  * Context: Under the queue's Rx lock.
  */
@@ -82,20 +82,22 @@ void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 EXPORT_SYMBOL_GPL(tp4q_rx_take);
 
 /**
- * tp4q_rx_put_back() - put taken frames back as posted ones
+ * tp4q_rx_put_back() - turn taken frames into posted ones again
  * @q:	an Rx queue
  *
- * For whoever reads the ring from here on, and keeps account of what he takes
- * elsewhere.
+ * For the switch to zero-copy mode, where the driver reads the ring and does
+ * not use @q->held.
  *
- * Context: Where nobody reads the ring.
+ * Context: While nobody reads the ring.
  */
 void tp4q_rx_put_back(struct tp4_queue *q)
 {
 	unsigned long pos, out = atomic_long_read(&q->out);
 
 	for (pos = out; pos != q->in; pos++) {
-		/* A refused one may have moved it away from where it was. */
+		/* The frame may have moved to another slot, see
+		 * tp4q_rx_refuse().
+		 */
 		struct tpacket4_desc desc = {
 			.idx = q->held[pos & q->mask],
 			.flags = TP4_DESC_KERNEL,
@@ -111,8 +113,8 @@ EXPORT_SYMBOL_GPL(tp4q_rx_put_back);
  * tp4q_rx_count_drop() - count a packet for which too few frames are posted
  * @q:	an Rx queue
  *
- * The ring is full where it has gone all the way round: what the next slot
- * holds is something the program was given and has not posted again.
+ * The ring is full if it has wrapped around and the next slot holds a
+ * descriptor that was returned to the program and not posted again.
  *
  * Context: Under the queue's Rx lock.
  */
@@ -128,14 +130,14 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
 /**
- * tp4q_is_idle() - tell whether all that was taken is back on the ring
+ * tp4q_is_idle() - check whether all descriptors taken have been returned
  * @q:	a queue in copy mode
  *
- * In copy mode a descriptor is counted before it is published, so that the
- * counts are not enough for who goes by them alone.
+ * Copy mode counts a descriptor in @q->out before publishing it, so comparing
+ * @q->in and @q->out is not enough.
  *
- * Context: Where nobody reads the ring.
- * Return: whether it is.
+ * Context: While nobody reads the ring.
+ * Return: true if they have.
  */
 bool tp4q_is_idle(const struct tp4_queue *q)
 {
@@ -152,15 +154,16 @@ bool tp4q_is_idle(const struct tp4_queue *q)
 EXPORT_SYMBOL_GPL(tp4q_is_idle);
 
 /**
- * tp4q_zc_refuse() - return posted descriptors without having taken them
+ * tp4q_zc_refuse() - return posted descriptors with an error
  * @q:		a queue in zero-copy mode
- * @descs:	their copies, each with the error that it comes back with
- * @nr:		how many, from @q->in on
+ * @descs:	their copies, each with the error to return it with
+ * @nr:		how many, starting at @q->in
  *
- * They go to the oldest slots, for what was taken before them is not noted in
- * the ring. Wakes nobody.
+ * They are returned in the oldest slots. Descriptors taken before them do not
+ * have to be moved, as their frames are in a packet array. Does not wake the
+ * program.
  *
- * Context: Where the ring is read.
+ * Context: NAPI that reads the ring, or while none does.
  */
 void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
 		    u32 nr)
@@ -184,12 +187,12 @@ EXPORT_SYMBOL_GPL(tp4q_zc_refuse);
 /**
  * tp4q_tx_peek() - copy the descriptors of the next posted packet
  * @q:		a Tx queue
- * @descs:	where to
- * @max:	room at @descs
+ * @descs:	set to the copies
+ * @max:	number of elements of @descs
  *
  * Context: Under the queue's Tx lock.
- * Return: how many the packet has; 0 where no packet is posted to its end;
- * @max with TP4_PKT_CONT in the last one where it is longer than that.
+ * Return: the number of descriptors of the packet; 0 if no complete packet is
+ * posted; @max, with TP4_PKT_CONT in the last one, if the packet has more.
  */
 u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		 u32 max)
@@ -208,14 +211,16 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 EXPORT_SYMBOL_GPL(tp4q_tx_peek);
 
 /**
- * tp4q_tx_ready() - tell whether tp4q_tx_next() would find something
+ * tp4q_tx_ready() - check whether tp4q_tx_next() would find a packet
  * @q:		a Tx queue
- * @room:	descriptors that the caller could take
+ * @room:	number of descriptors that the caller can take
  *
- * Half a chain is nothing, unless it is longer than a packet may be.
+ * An incomplete packet does not count, unless it already has too many
+ * descriptors.
  *
- * Context: Any in which the queue cannot go away; a hint without its lock.
- * Return: whether it would.
+ * Context: Any in which the queue cannot go away; without its lock, the result
+ * is only a hint.
+ * Return: true if it would.
  */
 bool tp4q_tx_ready(const struct tp4_queue *q, u32 room)
 {
@@ -236,11 +241,11 @@ EXPORT_SYMBOL_GPL(tp4q_tx_ready);
 /**
  * tp4q_tx_check() - check the descriptors of a packet
  * @q:		the Tx queue that they were copied from
- * @descs:	the copies; the error of each is set
+ * @descs:	the copies; the error of each one is set
  * @nr:		how many, at least one
  *
  * Context: Any.
- * Return: the bytes of the packet, or -EINVAL where a descriptor is bad.
+ * Return: the length of the packet, or -EINVAL if a descriptor is invalid.
  */
 int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		  u32 nr)
@@ -265,17 +270,16 @@ EXPORT_SYMBOL_GPL(tp4q_tx_check);
 /**
  * tp4q_tx_next() - copy and check the descriptors of the next posted packet
  * @q:		a Tx queue
- * @descs:	where to, room for TP4_TX_DESCS; the error of each is set
- * @budget:	most descriptors to look at
- * @good:	set to whether tp4q_tx_take() may follow, else it must be
- *		tp4q_tx_refuse()
+ * @descs:	set to the copies and their errors; has TP4_TX_DESCS elements
+ * @budget:	maximum number of descriptors
+ * @good:	set to true if the packet is valid; else the caller must call
+ *		tp4q_tx_refuse() instead of tp4q_tx_take()
  *
- * Where one of several descriptors is at fault, it has its own error, and the
- * others are cancelled.
+ * If one descriptor of a packet is invalid, the others get the error ECANCELED.
  *
  * Context: Under the queue's Tx lock.
- * Return: how many descriptors; 0 where no packet is posted to its end, or is
- * longer than @budget.
+ * Return: the number of descriptors; 0 if no complete packet is posted, or if
+ * it has more than @budget.
  */
 u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 		 bool *good)
@@ -309,9 +313,9 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 EXPORT_SYMBOL_GPL(tp4q_tx_next);
 
 /**
- * tp4q_tx_refuse() - return what is no packet
+ * tp4q_tx_refuse() - return the descriptors of an invalid packet
  * @q:		a Tx queue
- * @descs:	what tp4q_tx_next() found
+ * @descs:	the descriptors, as set by tp4q_tx_next()
  * @nr:		how many
  *
  * Context: Under the queue's Tx lock.
@@ -332,12 +336,13 @@ void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr)
 EXPORT_SYMBOL_GPL(tp4q_tx_refuse);
 
 /**
- * tp4q_rx_room() - tell whether frames are posted
+ * tp4q_rx_room() - check whether frames are posted
  * @q:		an Rx queue
- * @pow_off:	0 to ask for one frame, n to ask for the ring's 2^n-th part
+ * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring
  *
- * Context: Any in which the queue cannot go away; a hint without its lock.
- * Return: whether they are.
+ * Context: Any in which the queue cannot go away; without its lock, the result
+ * is only a hint.
+ * Return: true if they are.
  */
 bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
 {
@@ -351,17 +356,17 @@ bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
 EXPORT_SYMBOL_GPL(tp4q_rx_room);
 
 /**
- * tp4q_rx_readable() - tell whether poll() finds something received
+ * tp4q_rx_readable() - check whether poll() may report the ring as readable
  * @q:		an Rx queue
- * @wanted:	slots that it is to find; none is one
+ * @wanted:	minimum number of unread slots; 0 means 1
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true until the program has posted the slot that was returned last, or
- * so many slots before it that fewer than @wanted are left.
+ * Return: true while at least @wanted returned slots have not been posted
+ * again.
  */
 bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 {
-	/* @out comes by 0 again where a long has 32 bits. */
+	/* On 32-bit machines, @out wraps around to 0. */
 	if (atomic_long_read(&q->out))
 		q->returned = true;
 	return q->returned && tp4q_program_owns_last(q) &&
@@ -370,15 +375,16 @@ bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 EXPORT_SYMBOL_GPL(tp4q_rx_readable);
 
 /**
- * tp4q_program_owns_last() - tell whose the slot is that was returned last
+ * tp4q_program_owns_last() - check whether the program owns the slot returned
+ * last
  * @q:	the queue
  *
- * On Rx, it is the program's until the program has read and posted all that
- * was received. On Tx, it is the kernel's where every slot is posted.
+ * For Rx, it does until it has read and posted again all that was received. For
+ * Tx, it does unless every slot is posted.
  *
  * Context: Any in which the queue cannot go away.
- * Return: true if it is the program's. The slot before the first one counts
- * as returned.
+ * Return: true if it does. Before the first return, the last slot of the ring
+ * counts as returned.
  */
 bool tp4q_program_owns_last(const struct tp4_queue *q)
 {

@@ -13,14 +13,15 @@
 
 struct tp4_tx;
 
-/* The kernel holds no descriptor of this slot. No area has as many frames. */
+/* The kernel does not hold a descriptor of this slot. Not a valid frame number.
+ */
 #define TP4_NOT_HELD	U32_MAX
 
-/* Most descriptors of a packet that is sent */
+/* Maximum number of descriptors of a Tx packet */
 #define TP4_TX_DESCS	MAX_SKB_FRAGS
 
-/* Most descriptors that are refused for one packet, or by one NAPI run: each
- * costs a walk over those that were taken and not returned.
+/* Maximum number of descriptors refused per packet or NAPI run: each one costs
+ * a walk over the descriptors that were taken but not returned.
  */
 #define TP4_RX_REFUSALS	64
 
@@ -28,46 +29,49 @@ struct tp4_tx;
 
 /**
  * struct tp4_queue - the kernel's side of one ring
- * @ring:	the descriptors, shared with the program and never trusted
- * @area:	the frames that they name
- * @held:	by slot, the frame of a descriptor that the kernel has taken and
- *		not returned yet, else TP4_NOT_HELD; all are that in zero-copy
+ * @ring:	the descriptors, shared with user space and never trusted
+ * @area:	the packet buffer that the descriptors refer to
+ * @held:	per slot, the frame of a descriptor that was taken but not
+ *		returned yet, or TP4_NOT_HELD; always TP4_NOT_HELD in zero-copy
  *		mode
- * @tx:		what only Tx needs, see tp4_tx.c
- * @sk:		the socket, or NULL in a test without one
- * @mask:	slots of the ring, less one
- * @offset:	bytes from the start of a frame to received data
- * @room:	bytes of received data that a frame takes
- * @flags:	TP4_RING_*, what the program has asked for
- * @meta:	TP4_META where packets have metadata, else 0
- * @zerocopy:	the driver reads the ring, not the socket
- * @in_chain:	the descriptors of a packet that was refused as too long are
- *		being skipped (Tx)
- * @returned:	poll() has seen that a descriptor was returned (Rx)
- * @in:		descriptors taken so far: the next one to read
- * @out:	descriptors returned so far, or promised: the next one to write
- * @ring_full:	packets dropped since the whole ring is with the program (Rx),
- *		kicks that a full device stopped (Tx)
- * @no_desc:	packets dropped for want of posted frames (Rx), kicks that found
- *		nothing posted (Tx)
+ * @tx:		Tx state of copy mode, see tp4_tx.c
+ * @sk:		the socket, or NULL in a KUnit test
+ * @mask:	number of slots minus one
+ * @offset:	offset of received data in a frame
+ * @room:	bytes of received data that fit a frame
+ * @flags:	TP4_RING_*, as requested by the program
+ * @meta:	TP4_META if packets have metadata, else 0
+ * @zerocopy:	the ring is read by the driver instead of the socket
+ * @in_chain:	skipping the rest of a packet that was refused because it has
+ *		too many descriptors (Tx)
+ * @returned:	poll() has seen a returned descriptor (Rx)
+ * @in:		number of descriptors taken: position of the next one to read
+ * @out:	number of descriptors returned, or claimed to be returned:
+ *		position of the next one to write
+ * @ring_full:	packets dropped because the program owns all slots (Rx), kicks
+ *		stopped by a full device (Tx)
+ * @no_desc:	packets dropped because too few frames were posted (Rx), kicks
+ *		that found nothing posted (Tx)
  * @invalid:	descriptors refused
  *
- * Up to and with @meta nothing changes while the ring is in use. Readers of
- * the ring take turns: @in belongs to sk_receive_queue.lock on Rx, to
- * pg_vec_lock on Tx, and so does @in_chain; in zero-copy mode they belong to
- * the driver. @zerocopy is set under pg_vec_lock; it is cleared, with release
- * semantics, once the driver has let go of the ring. @returned belongs to
- * sk_receive_queue.lock. On Rx @out
- * moves under the same lock as @in, on Tx it is claimed by whoever returns a
- * descriptor, in any context. A slot of @held is the taker's from @in on, and
- * the returner's once that slot of @out is his.
+ * The members up to and including @meta are constant while the ring is in use.
+ * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
+ * pg_vec_lock for Tx; in zero-copy mode they belong to the driver. @zerocopy is
+ * set under pg_vec_lock and cleared with release semantics when the driver no
+ * longer uses the ring. @returned is protected by sk_receive_queue.lock.
  *
- * Slots come back in the order of the ring whatever the order of the frames:
- * the oldest slot that is out names the frame that is ready.
+ * For Rx, @out is protected by the same lock as @in. For Tx, a position of @out
+ * is claimed atomically by the context that returns a descriptor, which can be
+ * any context. The slots of @held that have not been taken belong to the
+ * context that owns @in; a taken one belongs to the context that claims its
+ * position of @out.
  *
- * In zero-copy mode the one who takes descriptors is the one who returns them,
- * and counts them in @out once they are published. So @in and @out alone say
- * which slots the kernel has, and nothing is noted a slot: tp4q_zc_*().
+ * Slots are returned in ring order, whatever the order of the frames: the
+ * oldest slot not yet returned gets the frame that completes next.
+ *
+ * In zero-copy mode, descriptors are taken and returned by the same context,
+ * and counted in @out after they are published. @in and @out alone then define
+ * the slots that the kernel owns, and @held is not used: see tp4q_zc_*().
  */
 struct tp4_queue {
 	struct tpacket4_desc	*ring;
@@ -97,7 +101,7 @@ static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
 	return &q->ring[pos & q->mask];
 }
 
-/* Is a slot posted, or was it taken and not returned? */
+/* True for a slot that is posted, or taken and not returned */
 static inline bool tp4q_kernel_owns(const struct tp4_queue *q,
 				    unsigned long pos)
 {
@@ -105,8 +109,8 @@ static inline bool tp4q_kernel_owns(const struct tp4_queue *q,
 	return smp_load_acquire(&tp4q_slot(q, pos)->flags) & TP4_DESC_KERNEL;
 }
 
-/* Copy a descriptor, if the program has posted it. Every access has the size of
- * the field, as the program's have.
+/* Copy a descriptor if it is posted. Every access is as wide as the field, like
+ * those of user space.
  */
 static inline bool tp4q_load_slot(const struct tpacket4_desc *from,
 				  struct tpacket4_desc *to)
@@ -128,7 +132,7 @@ static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 	return tp4q_load_slot(tp4q_slot(q, pos), to);
 }
 
-/* Copy what counts of an empty frame. */
+/* Same for an Rx descriptor, of which only @idx matters */
 static inline bool tp4q_load_idx(const struct tpacket4_desc *from, u64 *idx)
 {
 	/* Pairs with the program's release of a descriptor it posts. */
@@ -145,7 +149,7 @@ static inline void tp4q_store_slot(struct tpacket4_desc *to,
 	WRITE_ONCE(to->len, from->len);
 	WRITE_ONCE(to->offset, from->offset);
 	WRITE_ONCE(to->error, from->error);
-	/* Pairs with the program's acquire of what came back. */
+	/* Pairs with the program's acquire of a returned descriptor. */
 	smp_store_release(&to->flags, from->flags);
 }
 
@@ -155,8 +159,8 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
 	tp4q_store_slot(tp4q_slot(q, pos), from);
 }
 
-/* A descriptor stays marked as the kernel's until it is returned, so the mark
- * alone would let the kernel take it twice.
+/* TP4_DESC_KERNEL stays set until a descriptor is returned. Without this check
+ * the kernel would take it twice.
  */
 static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
 {
@@ -169,7 +173,8 @@ static inline bool tp4q_is_held(const struct tp4_queue *q, unsigned long pos)
 	return smp_load_acquire(&q->held[pos & q->mask]) != TP4_NOT_HELD;
 }
 
-/* Is a descriptor posted? A hint without the queue's lock. */
+/* Check whether a descriptor is posted. Only a hint without the queue's lock.
+ */
 static inline bool tp4q_is_posted(const struct tp4_queue *q)
 {
 	unsigned long pos = READ_ONCE(q->in);
@@ -184,26 +189,26 @@ static inline bool tp4q_take_one(const struct tp4_queue *q, unsigned long pos,
 	return !tp4q_is_held(q, pos) && tp4q_load(q, pos, desc);
 }
 
-/* Take the next slot. Others look at both without the lock. */
+/* Take the next slot. Both are read without the lock. */
 static inline void tp4q_hold(struct tp4_queue *q, u32 frame)
 {
 	WRITE_ONCE(q->held[q->in & q->mask], frame);
 	WRITE_ONCE(q->in, q->in + 1);
 }
 
-/* Does the copy of a descriptor name data within a frame? */
+/* Check that the copy of a descriptor refers to data within a frame. */
 static inline bool tp4q_desc_valid(const struct tp4_queue *q,
 				   const struct tpacket4_desc *desc)
 {
-	/* No bytes are very many here. */
+	/* A length of 0 wraps around and is refused, too. */
 	u64 last = (u64)(desc->len - 1) + desc->offset;
 
 	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT | TP4_META)) &&
 	       desc->idx < q->area->nr_frames && last < q->area->frame_size;
 }
 
-/* May the copy of a descriptor, the packet's @nr-th, have the flags that it has?
- * Metadata is in the first frame, and not under the data.
+/* Check TP4_META in the copy of a packet's @nr-th descriptor. Metadata is
+ * allowed in the first frame only and must not overlap the data.
  */
 static inline bool tp4q_meta_valid(const struct tp4_queue *q,
 				   const struct tpacket4_desc *desc, u32 nr)
@@ -214,13 +219,13 @@ static inline bool tp4q_meta_valid(const struct tp4_queue *q,
 }
 
 /**
- * tp4q_publish() - hand a descriptor to the program
+ * tp4q_publish() - return a descriptor to the program
  * @q:		the queue
  * @pos:	position that the caller has claimed from @q->out
- * @desc:	what to write; @desc->flags without TP4_DESC_KERNEL
+ * @desc:	the descriptor to write, without TP4_DESC_KERNEL in @desc->flags
  *
- * Positions of one packet or batch are published last to first, so that a
- * program that finds the first one ready finds them all.
+ * The descriptors of a packet or batch are published last to first: when the
+ * program sees the first one, it can read all of them.
  *
  * Context: Any.
  */
@@ -233,13 +238,13 @@ static inline void tp4q_publish(struct tp4_queue *q, unsigned long pos,
 }
 
 /**
- * __tp4q_return() - hand a batch of descriptors to the program, and wake nobody
+ * __tp4q_return() - return a batch of descriptors without waking the program
  * @q:		the queue
- * @descs:	what to write, in the order of the ring
- * @nr:		how many, no more than were taken and not returned
+ * @descs:	the descriptors, in ring order
+ * @nr:		how many; not more than were taken and not returned
  *
- * For a caller who must do more before tp4_wake_sender(), or who returns what
- * nobody waits for.
+ * For callers that have more to do before tp4_wake_sender(), or that return
+ * descriptors nobody waits for.
  *
  * Context: Any.
  */
@@ -254,8 +259,9 @@ static inline void __tp4q_return(struct tp4_queue *q,
 
 void tp4_wake_sender(struct sock *sk);
 
-/* Has the program as many of the slots that were returned as it wants to be
- * woken for? If it has posted too few for that, all of them have to do.
+/* Check whether enough returned slots are unread to wake the program, by
+ * SO_RCVLOWAT. If the program has posted fewer frames than that, it is woken
+ * when all of them are used.
  */
 static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
 {
@@ -266,18 +272,19 @@ static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
 }
 
 /**
- * tp4q_wake_reader() - wake whoever waits for packets, if there are enough
+ * tp4q_wake_reader() - wake the reader of an Rx ring if there are enough
+ * packets
  * @q:	an Rx queue with a socket, after descriptors were published
  *
- * Context: Any but hard interrupt.
+ * Context: Any except hard interrupt.
  */
 static inline void tp4q_wake_reader(const struct tp4_queue *q)
 {
 	int wanted = READ_ONCE(q->sk->sk_rcvlowat);
 
 	if (unlikely(wanted > 1)) {
-		/* Of two that publish at a time, the second one must see what
-		 * both have.
+		/* If two CPUs publish at the same time, the later one must see
+		 * the descriptors of both.
 		 */
 		smp_mb();
 		if (!tp4q_rx_enough(q, wanted))
@@ -287,10 +294,10 @@ static inline void tp4q_wake_reader(const struct tp4_queue *q)
 }
 
 /**
- * tp4q_wake() - wake whoever waits for descriptors of a ring
+ * tp4q_wake() - wake the program that waits for descriptors of a ring
  * @q:	the queue, after descriptors were published
  *
- * Context: Any but hard interrupt.
+ * Context: Any except hard interrupt.
  */
 static inline void tp4q_wake(const struct tp4_queue *q)
 {
@@ -303,12 +310,12 @@ static inline void tp4q_wake(const struct tp4_queue *q)
 }
 
 /**
- * tp4q_return() - hand a batch of descriptors to the program, and wake it
+ * tp4q_return() - return a batch of descriptors and wake the program
  * @q:		the queue
- * @descs:	what to write, in the order of the ring
- * @nr:		how many, no more than were taken and not returned
+ * @descs:	the descriptors, in ring order
+ * @nr:		how many; not more than were taken and not returned
  *
- * Context: Any but hard interrupt.
+ * Context: Any except hard interrupt.
  */
 static inline void tp4q_return(struct tp4_queue *q,
 			       const struct tpacket4_desc *descs, u32 nr)
@@ -325,11 +332,11 @@ void tp4q_rx_count_drop(struct tp4_queue *q);
 /**
  * tp4q_rx_take_one() - take the next posted frame
  * @q:		an Rx queue
- * @frame:	set to its number, or to TP4_NOT_HELD where the descriptor named
- *		none and was returned
+ * @frame:	set to its number, or to TP4_NOT_HELD if the descriptor was
+ *		invalid and has been returned
  *
  * Context: Under the queue's Rx lock.
- * Return: whether a descriptor was posted.
+ * Return: true if a descriptor was posted.
  */
 static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
 {
@@ -352,12 +359,12 @@ static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
 /**
  * tp4q_rx_reserve() - claim posted frames for a packet
  * @q:		an Rx queue
- * @nr:		frames that the packet needs
+ * @nr:		number of frames that the packet needs
  * @pos:	set to the position of the first; frame i of the packet is
  *		@q->held at @pos + i
  *
  * Context: Under the queue's Rx lock.
- * Return: whether so many are posted; if not, none is claimed.
+ * Return: true if so many frames are posted; else none is claimed.
  */
 static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
 				   unsigned long *pos)
@@ -366,7 +373,7 @@ static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
 
 	if (q->in - out < nr) {
 		tp4q_rx_take(q, nr);
-		/* A refused descriptor has been returned, and moved this on. */
+		/* Refused descriptors have been returned and counted in it. */
 		out = atomic_long_read(&q->out);
 		if (q->in - out < nr)
 			return false;
@@ -379,7 +386,7 @@ static inline bool tp4q_rx_reserve(struct tp4_queue *q, u32 nr,
 /**
  * tp4q_tx_take() - take the descriptors of a packet
  * @q:		a Tx queue
- * @nr:		how many, as tp4q_tx_next() found them
+ * @nr:		how many, the return value of tp4q_tx_next()
  *
  * Context: Under the queue's Tx lock.
  */
@@ -392,11 +399,11 @@ static inline void tp4q_tx_take(struct tp4_queue *q, u32 nr)
 /**
  * tp4q_zc_took() - count descriptors as taken
  * @q:	a queue in zero-copy mode
- * @nr:	how many of those that are posted were copied, from @q->in on
+ * @nr:	how many posted descriptors were copied, starting at @q->in
  *
- * Once a batch. Until then, who looks from outside finds them posted.
+ * Called once per batch. Until then other contexts see them as posted.
  *
- * Context: Where the ring is read.
+ * Context: NAPI that reads the ring, or while none does.
  */
 static inline void tp4q_zc_took(struct tp4_queue *q, u32 nr)
 {
@@ -406,12 +413,12 @@ static inline void tp4q_zc_took(struct tp4_queue *q, u32 nr)
 /**
  * tp4q_zc_returned() - count descriptors as returned
  * @q:	a queue in zero-copy mode
- * @nr:	how many were written by tp4q_store(), from @q->out on
+ * @nr:	how many were written by tp4q_store(), starting at @q->out
  *
- * They are written last to first, so that a program that finds the first one
- * ready finds them all, and counted once a batch.
+ * Called once per batch, whose descriptors are written last to first, see
+ * tp4q_publish().
  *
- * Context: Where the ring is read.
+ * Context: NAPI that reads the ring, or while none does.
  */
 static inline void tp4q_zc_returned(struct tp4_queue *q, u32 nr)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The life of a socket's TPACKET_V4 rings, and what poll() and
- * PACKET_STATISTICS tell of them.
+/* Setup and removal of a socket's TPACKET_V4 rings, poll() and
+ * PACKET_STATISTICS
  *
- * A ring is a packet_ring_buffer of one block, so that packet_set_ring() and
- * packet_mmap() allocate, exchange, map and free it as they do for V1 to V3,
- * under the same locks. Beside it stands a tp4_queue with all that the kernel
- * must not keep where the program can write.
+ * A ring is a packet_ring_buffer of one block. packet_set_ring() and
+ * packet_mmap() allocate, replace, map and free it as for V1 to V3, under the
+ * same locks. A tp4_queue has the kernel's state of the ring, which user space
+ * must not be able to write to.
  */
 
 #include <linux/export.h>
@@ -21,16 +21,16 @@
 #define TP4_DESC_NR_MIN		(PAGE_SIZE / sizeof(struct tpacket4_desc))
 #define TP4_DESC_NR_MAX		BIT(20)
 
-/* What the option's first version had */
+/* Size of the first version of struct tpacket_req4 */
 #define TP4_REQ_SIZE_MIN	offsetofend(struct tpacket_req4, desc_nr)
 
-/* What a program may ask for, by ring */
+/* Flags that a program may set, per ring */
 static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
 	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK,
 	[TP4_TX] = TP4_RING_META,
 };
 
-/* Bytes that a frame must at least have behind the headroom */
+/* Minimum number of bytes of a frame after the headroom */
 #define TP4_ROOM_MIN		64
 
 static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
@@ -73,17 +73,17 @@ static void tp4_queue_free(struct tp4_queue *q,
 }
 
 /**
- * tp4_ring_request() - check a request and prepare the queue it asks for
+ * tp4_ring_request() - check a ring request and allocate the queue
  * @sk:		the packet socket, of version V4
  * @optval:	a struct tpacket_req4
- * @optlen:	bytes at @optval
- * @tx:		whether it is for the Tx ring
- * @req_u:	set to what packet_set_ring() is to do
+ * @optlen:	size of @optval
+ * @tx:		true for the Tx ring
+ * @req_u:	set to the request for packet_set_ring()
  *
- * Context: Process context, under the socket lock. tp4_ring_free_pending() must
- * follow, whatever becomes of it.
- * Return: 0, -EINVAL for a malformed request, -ENOMEM, or what
- * tp4_copy_option() and tp4_area_get_by_fd() return.
+ * Context: Process context, under the socket lock. The caller must call
+ * tp4_ring_free_pending() afterwards, also if the request failed.
+ * Return: 0, -EINVAL for a malformed request, -ENOMEM, or an error of
+ * tp4_copy_option() or tp4_area_get_by_fd().
  */
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u)
@@ -136,12 +136,12 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 EXPORT_SYMBOL_GPL(tp4_ring_request);
 
 /**
- * tp4_ring_swap() - put the prepared queue in place of the present one
+ * tp4_ring_swap() - replace a ring's queue by the pending one
  * @po:		the packet socket
- * @tx:		which ring
- * @ring:	memory of the new ring, or NULL where it is removed
+ * @tx:		true for the Tx ring
+ * @ring:	memory of the new ring, or NULL if the ring is removed
  *
- * Context: In packet_set_ring(), the socket taken off the network, under
+ * Context: In packet_set_ring(), with the packet hook unregistered, under
  * pg_vec_lock and the lock of the ring's skb queue.
  */
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
@@ -151,18 +151,18 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 
 	if (q)
 		q->ring = ring;
-	/* packet_diag shows this word, otherwise V3's. */
+	/* packet_diag reports this word, which only V3 uses otherwise. */
 	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
 	swap(po->tp4_queue[tx], po->tp4_pending[tx]);
 }
 EXPORT_SYMBOL_GPL(tp4_ring_swap);
 
 /**
- * tp4_ring_free_pending() - free the queue that packet_set_ring() left over
+ * tp4_ring_free_pending() - free the pending queue after packet_set_ring()
  * @sk:	the packet socket
- * @tx:	which ring
+ * @tx:	true for the Tx ring
  *
- * That is the old queue, or the new one where the request failed.
+ * It is the replaced queue, or the new one if the request failed.
  *
  * Context: Process context, under the socket lock.
  */
@@ -171,7 +171,7 @@ void tp4_ring_free_pending(struct sock *sk, bool tx)
 	struct packet_sock *po = pkt_sk(sk);
 	struct tp4_queue *q = po->tp4_pending[tx];
 
-	/* What the old ring has dropped is still to be told. */
+	/* Keep the drops of the old ring for PACKET_STATISTICS. */
 	if (q && !tx)
 		atomic_add(atomic_long_read(&q->ring_full) +
 			   atomic_long_read(&q->no_desc), &po->tp_drops);
@@ -182,9 +182,9 @@ EXPORT_SYMBOL_GPL(tp4_ring_free_pending);
 
 /**
  * tp4_ring_release() - free the queues of a closing socket
- * @sk:	the packet socket, its rings removed and off the network
+ * @sk:	the packet socket, with its rings removed and its hook unregistered
  *
- * A Tx queue with packets on their way is left to tp4_ring_destruct().
+ * A Tx queue with packets in flight is freed by tp4_ring_destruct().
  *
  * Context: Process context, may sleep.
  */
@@ -197,10 +197,10 @@ void tp4_ring_release(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_ring_release);
 
 /**
- * tp4_ring_destruct() - free what the last packet on its way kept
- * @sk:	the packet socket, without a user
+ * tp4_ring_destruct() - free a Tx queue after its last packet
+ * @sk:	the packet socket, which has no references left
  *
- * Context: Any but hard interrupt.
+ * Context: Any except hard interrupt.
  */
 void tp4_ring_destruct(struct sock *sk)
 {
@@ -211,12 +211,12 @@ void tp4_ring_destruct(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_ring_destruct);
 
 /**
- * tp4_ring_stats() - read and clear a V4 socket's statistics for the program
+ * tp4_ring_stats() - read and clear the statistics of a V4 socket
  * @sk:		the packet socket
- * @common:	what every version counts; drops are those of removed rings
- * @len:	bytes that the program has room for, not negative
- * @optval:	where to, as for getsockopt()
- * @optlen:	set to the bytes written
+ * @common:	statistics of all versions; the drops are those of removed rings
+ * @len:	size of the program's buffer, not negative
+ * @optval:	the buffer of getsockopt()
+ * @optlen:	set to the number of bytes written
  *
  * Context: Process context, may sleep; takes the socket lock.
  * Return: 0 or -EFAULT.
@@ -237,7 +237,7 @@ int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 		st.rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
 		st.rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
 		st.rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
-		/* A drop is counted once, so that the sum is right. */
+		/* A drop is counted in one of the two, so add both. */
 		st.tp_drops += st.rx_ring_full + st.rx_no_desc;
 		st.tp_packets += st.rx_ring_full + st.rx_no_desc;
 	}
@@ -257,13 +257,13 @@ int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 EXPORT_SYMBOL_GPL(tp4_ring_stats);
 
 /**
- * tp4_rx_room() - tell whether frames are posted on a socket's Rx ring
+ * tp4_rx_room() - check whether frames are posted on a socket's Rx ring
  * @po:		the packet socket, with an Rx ring
- * @pow_off:	0 to ask for one frame, n to ask for the ring's 2^n-th part
+ * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring
  *
- * Context: Where packet_set_ring() cannot exchange the ring: on the socket's
- * packet hook, or under sk_receive_queue.lock.
- * Return: whether they are.
+ * Context: The socket's packet hook, or under sk_receive_queue.lock, so that
+ * packet_set_ring() cannot replace the ring.
+ * Return: true if they are.
  */
 bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
 {
@@ -272,12 +272,12 @@ bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
 EXPORT_SYMBOL_GPL(tp4_rx_room);
 
 /**
- * tp4_rx_readable() - tell whether poll() finds something received
+ * tp4_rx_readable() - check whether poll() may report the Rx ring as readable
  * @po:	the packet socket, with an Rx ring
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true until the program has posted the slot that was returned last, or
- * so many before it that fewer than SO_RCVLOWAT are left.
+ * Return: true while at least SO_RCVLOWAT returned slots have not been posted
+ * again.
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {
@@ -287,12 +287,12 @@ bool tp4_rx_readable(const struct packet_sock *po)
 EXPORT_SYMBOL_GPL(tp4_rx_readable);
 
 /**
- * tp4_tx_poll() - tell poll() whether the program has a free Tx slot
+ * tp4_tx_poll() - set the writable bits of poll()'s event mask
  * @po:		the packet socket, with a Tx ring
- * @mask:	what poll() has found so far, by the send buffer
+ * @mask:	the event mask, with the writable bits by the send buffer
  *
  * Context: Under sk_write_queue.lock.
- * Return: @mask, writable unless every slot is the kernel's.
+ * Return: @mask, writable if the program owns at least one slot.
  */
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask)
 {

@@ -15,13 +15,13 @@ static inline bool tp4_is_version(int version)
 	return IS_ENABLED(CONFIG_PACKET_V4) && version == TPACKET_V4;
 }
 
-/* Stable under the socket lock, and while a ring exists. */
+/* Does not change under the socket lock or while a ring exists. */
 static inline bool packet_is_v4(const struct packet_sock *po)
 {
 	return tp4_is_version(po->tp_version);
 }
 
-/* What a socket must be to be V4: without what only older versions know. */
+/* A socket that uses options of the older versions cannot be switched to V4. */
 static inline bool tp4_allowed(const struct packet_sock *po)
 {
 	return !po->copy_thresh && !po->vnet_hdr_sz &&

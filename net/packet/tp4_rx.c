@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 Rx in copy mode: a tap, as V1 to V3 are. */
+/* TPACKET_V4 Rx in copy mode: a tap, like V1 to V3 */
 
 #include <linux/export.h>
 #include <linux/filter.h>
@@ -17,7 +17,7 @@
 #include "tp4_rx.h"
 
 #ifdef CONFIG_SMP
-/* Each packet reads the one, and each packet that is lost writes to the other. */
+/* Every packet reads tp4_queue, and every dropped packet writes tp_drops. */
 static_assert(offsetof(struct packet_sock, tp4_queue) / SMP_CACHE_BYTES !=
 	      offsetof(struct packet_sock, tp_drops) / SMP_CACHE_BYTES);
 #endif
@@ -33,8 +33,8 @@ static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
 	return len;
 }
 
-/* Copy a part of the packet, as it was on the wire: a VLAN tag that the device
- * or the stack has put aside goes back behind the addresses.
+/* Copy a part of the packet, and put a VLAN tag that the device or the stack
+ * has stripped back behind the addresses, as it was on the wire.
  */
 static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 			    u32 len)
@@ -64,7 +64,7 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
 }
 
-/* Fill the frames of a packet, and publish its descriptors last to first. */
+/* Fill the frames of a packet and publish its descriptors, last to first. */
 static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 			const struct sk_buff *skb, u32 len, bool tagged)
 {
@@ -94,11 +94,12 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 /**
  * tp4_rcv() - packet hook of a socket with a V4 Rx ring
  * @skb:	the packet
- * @dev:	the device it is on
- * @pt:		the socket's hook, or that of the fanout member it was given to
- * @orig_dev:	the device it came in by
+ * @dev:	its device
+ * @pt:		the hook of the socket, or of the chosen fanout member
+ * @orig_dev:	the device that received it
  *
- * Context: Softirq, or process context with bottom halves off; RCU read side.
+ * Context: Softirq, or process context with bottom halves disabled; RCU read
+ * side.
  * Return: 0.
  */
 int tp4_rcv(struct sk_buff *skb, struct net_device *dev,

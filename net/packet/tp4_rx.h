@@ -5,7 +5,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 
-/* Only declared where CONFIG_PACKET_V4 is off: no call is left then. */
+/* Without CONFIG_PACKET_V4 all calls are optimized out. */
 int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	    struct packet_type *pt, struct net_device *orig_dev);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The options that only TPACKET_V4 has, and the area of a socket. */
+/* Socket options of TPACKET_V4, and the packet buffer of a socket */
 
 #include <linux/file.h>
 #include <linux/if_packet.h>
@@ -37,14 +37,15 @@ out:
 }
 
 /**
- * tp4_setsockopt() - set an option that only TPACKET_V4 has
+ * tp4_setsockopt() - set a socket option of TPACKET_V4
  * @sk:		the packet socket
  * @optname:	the option
  * @optval:	its value
- * @optlen:	bytes at @optval
+ * @optlen:	size of @optval
  *
  * Context: Process context, may sleep; takes the socket lock.
- * Return: 0, or an errno of the table in Documentation/networking/tpacket4.rst.
+ * Return: 0 or an error, see the table in
+ * Documentation/networking/tpacket4.rst.
  */
 int tp4_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 		   unsigned int optlen)
@@ -59,8 +60,8 @@ int tp4_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 EXPORT_SYMBOL_GPL(tp4_setsockopt);
 
 /**
- * tp4_sock_release() - drop what a closing socket holds
- * @sk:	the packet socket; no other task can name it any more
+ * tp4_sock_release() - drop a closing socket's packet buffer
+ * @sk:	the packet socket; no other task can access it any more
  *
  * Context: Process context, may sleep.
  */
@@ -72,15 +73,15 @@ void tp4_sock_release(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_sock_release);
 
 /**
- * tp4_area_get_by_fd() - take a reference to the area a socket registered
+ * tp4_area_get_by_fd() - take a reference to the area of a socket
  * @fd:	file descriptor of the socket, in the current task
  *
- * The socket's lock is not taken: the caller may hold another packet socket's,
- * and its owner may name the two the other way round.
+ * Does not take the socket's lock. The caller may hold the lock of another
+ * packet socket, and a second task may use the two sockets in reverse order.
  *
  * Context: Process context.
- * Return: the area, or an ERR_PTR: -EBADF, -ENOTSOCK, or -EINVAL where @fd is
- * not a packet socket or has no area.
+ * Return: the area, or an ERR_PTR: -EBADF, -ENOTSOCK, or -EINVAL if @fd is not
+ * a packet socket or has no area.
  */
 struct tp4_area *tp4_area_get_by_fd(int fd)
 {
@@ -95,8 +96,8 @@ struct tp4_area *tp4_area_get_by_fd(int fd)
 	area = ERR_PTR(-EINVAL);
 	if (sock->sk->sk_family != PF_PACKET)
 		goto out;
-	/* Pairs with the release in tp4_memreg(). The file keeps the socket,
-	 * and the socket its area.
+	/* Pairs with the release in tp4_memreg(). The file holds the socket,
+	 * and the socket holds its area.
 	 */
 	area = smp_load_acquire(&pkt_sk(sock->sk)->tp4_area);
 	if (area)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The page behind a TPACKET_V4 socket's rings that tells of their state. */
+/* The status page, which follows a TPACKET_V4 socket's rings in its mapping */
 
 #include <linux/export.h>
 #include <linux/gfp.h>
@@ -10,11 +10,11 @@
 /**
  * tp4_status_mmap() - map the status page
  * @po:		the packet socket, with V4 rings
- * @vma:	where to
- * @addr:	address in @vma
+ * @vma:	the mapping
+ * @addr:	address of the page in @vma
  *
  * Context: Process context, may sleep, under pg_vec_lock.
- * Return: 0, -ENOMEM, or what vm_insert_page() returns.
+ * Return: 0, -ENOMEM, or an error of vm_insert_page().
  */
 int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,
 		    unsigned long addr)
@@ -34,8 +34,8 @@ int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,
 EXPORT_SYMBOL_GPL(tp4_status_mmap);
 
 /**
- * tp4_status_free() - let go of a closing socket's status page
- * @po:	the packet socket, whose rings nobody uses any more
+ * tp4_status_free() - free a closing socket's status page
+ * @po:	the packet socket, whose rings are no longer in use
  *
  * Context: Any.
  */

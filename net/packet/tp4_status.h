@@ -11,13 +11,13 @@
 
 #ifdef CONFIG_PACKET_V4
 /**
- * tp4_status_need_wakeup() - tell the program whether a kick is needed
+ * tp4_status_need_wakeup() - set whether the program must kick a ring
  * @sk:		the packet socket, or NULL
- * @tx:		which ring
- * @need:	whether it is
+ * @tx:		true for the Tx ring
+ * @need:	true if a kick is needed
  *
  * Context: Any.
- * Return: whether the program has mapped the status page.
+ * Return: true if the program has mapped the status page.
  */
 static inline bool tp4_status_need_wakeup(const struct sock *sk, bool tx,
 					  bool need)
