@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* veth: TPACKET_V4 in zero-copy mode. A part of veth.c, which includes it.
+/* veth: TPACKET_V4 zero-copy mode, included by veth.c
  *
- * What one end posts to be sent, the NAPI of the other end's Rx queue takes: to
- * the other end's Rx ring, or to its stack. The same NAPI receives what the
- * other end's stack, or XDP, sends to a zero-copy queue, by the ring that XDP
- * uses without V4, too.
+ * The NAPI of an Rx queue takes the packets that the peer has posted on its Tx
+ * ring, and passes them to the Rx ring or to the stack. It also receives
+ * packets of the peer's stack, and of XDP, for a zero-copy queue. They use the
+ * same ptr_ring as XDP does without V4.
  */
 
 static struct sk_buff *veth_xdp_rcv_skb(struct veth_rq *rq,
@@ -27,13 +27,13 @@ static void veth_set_xdp_features(struct net_device *dev);
 
 MODULE_IMPORT_NS(TPACKET4);
 
-/* Frames of a zero-copy queue pair that are in the driver's hands */
+/* Number of frames in a packet array */
 #define VETH_TP4_FRAMES		128
 
-/* Packets that are published at a time */
+/* Number of packets published at a time */
 #define VETH_TP4_BATCH		32
 
-/* One veth_poll(), as what TPACKET_V4 calls back sees it */
+/* Context of one veth_poll() */
 struct veth_tp4_poll {
 	struct veth_rq		*rq;
 	struct veth_xdp_tx_bq	*bq;
@@ -41,27 +41,26 @@ struct veth_tp4_poll {
 	struct net_device	*peer_dev;
 	struct veth_tp4		*local;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
-	struct tp4_packet_array	*to;	/* where what the peer sends goes */
-	u32			max_len;	/* longer ones are looked at; 0: all */
+	struct tp4_packet_array	*to;	/* for packets of the peer */
+	u32			max_len;	/* check longer packets; 0: all */
 };
 
 /**
  * struct veth_tp4 - a zero-copy queue pair
- * @rx:		what the pair receives: filled by the NAPI of its Rx queue; NULL
- *		where the socket only sends
- * @xdp:	the XDP program that this meets; the same NAPI's
- * @xdp_buff:	what that program gets to see
- * @skbs:	what packets in @rx were, by their handle, if XDP is going to ask
- * @from_stack:	skbs from the peer, on their way to @rx; the same NAPI's
- * @to_kernel:	packets that XDP passes to the stack instead; the same NAPI's
- * @rx_poll:	what that NAPI is at
- * @tx:		what the pair sends: emptied by the NAPI of the peer's Rx queue;
- *		NULL where the socket only receives
- * @to_stack:	packets from @tx for a peer that has no zero-copy socket; the
- *		same NAPI's
- * @tx_poll:	what that NAPI is at
+ * @rx:		received packets, or NULL if the socket only sends
+ * @xdp:	XDP program for packets in @rx
+ * @xdp_buff:	context of the XDP program
+ * @skbs:	skbs of the packets in @rx, by handle, for XDP metadata kfuncs
+ * @from_stack:	skbs from the peer, to be copied to @rx
+ * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
+ * @rx_poll:	current poll of the Rx queue
+ * @tx:		packets to send, or NULL if the socket only receives
+ * @to_stack:	packets from @tx for a peer without a zero-copy socket
+ * @tx_poll:	current poll of the peer's Rx queue
  *
- * No two contexts ever use the same array, so there is no lock.
+ * The members up to @rx_poll are used by the NAPI of the Rx queue, those from
+ * @tx on by the NAPI of the peer's Rx queue. No array is used by two contexts,
+ * so there is no lock.
  */
 struct veth_tp4 {
 	struct tp4_packet_array	*rx;
@@ -82,13 +81,13 @@ static bool veth_tp4_is_bound(const struct veth_rq *rq)
 	return rcu_access_pointer(rq->tp4);
 }
 
-/* NAPI reads the ring not only for an XDP program. */
+/* With V4, NAPI may read the ptr_ring without an XDP program. */
 static bool veth_tp4_ring_is_read(const struct veth_rq *rq)
 {
 	return rcu_access_pointer(rq->napi);
 }
 
-/* Is there a queue with a zero-copy queue pair at this end or the other? */
+/* Check for a zero-copy queue pair at this end or the peer. */
 static bool veth_tp4_users(const struct net_device *dev)
 {
 	const struct veth_priv *priv = netdev_priv(dev);
@@ -101,7 +100,7 @@ static bool veth_tp4_users(const struct net_device *dev)
 	return false;
 }
 
-/* Does NAPI run for the sake of a zero-copy queue pair? */
+/* Check whether NAPI is enabled because of a zero-copy queue pair. */
 static bool veth_tp4_has_napi(const struct veth_rq *rq)
 {
 	return rq->tp4_users && rcu_access_pointer(rq->napi);
@@ -127,7 +126,7 @@ static void veth_tp4_deliver_stack(void *opaque, struct sk_buff *skb)
 		napi_gro_receive(&poll->rq->xdp_napi, skb);
 }
 
-/* Of a packet that the peer's stack has sent, its skb tells. */
+/* The XDP metadata kfuncs need the skb of a packet from the peer's stack. */
 static void veth_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
 {
 	u32 handle = tp4f_get_handle(p);
@@ -148,16 +147,15 @@ static int veth_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
 	return 0;
 }
 
-/* Let the receiver begin with what is there, and the sender go on. */
+/* Publish the packets to the receiver, and return the frames to the sender. */
 static void veth_tp4_flush_peer(struct veth_tp4_poll *poll)
 {
 	tp4a_flush(poll->to);
 	tp4a_flush(poll->peer->tx);
 }
 
-/* What an skb was before; the rest of it is whoever's. */
 struct veth_tp4_cb {
-	bool	is_frame;	/* of XDP */
+	bool	is_frame;	/* the skb was built from an xdp_frame */
 };
 
 static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
@@ -165,7 +163,7 @@ static struct veth_tp4_cb *veth_tp4_cb(struct sk_buff *skb)
 	return (struct veth_tp4_cb *)skb->cb;
 }
 
-/* Copy what has arrived for a zero-copy socket to its ring. */
+/* Copy skbs for a zero-copy socket to its ring. */
 static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 {
 	struct tp4_packet_array *from = poll->local->from_stack;
@@ -183,8 +181,8 @@ static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 	}
 }
 
-/* The same where the skbs are asked for more: by metadata, and by an XDP program,
- * for which they are kept until it has run.
+/* Same for rings with metadata or an XDP program. The skbs are kept until the
+ * program has run.
  */
 static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 {
@@ -218,7 +216,7 @@ static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 	}
 }
 
-/* Give the ring what is in from_stack. */
+/* Copy the skbs in from_stack to the ring. */
 static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
 {
 	if (poll->local->xdp.prog || tp4a_has_meta(poll->local->rx))
@@ -227,9 +225,9 @@ static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
 		veth_tp4_copy_skbs(poll);
 }
 
-/* Receive a packet whose checksum or segmentation the peer has left to do: by an
- * skb, behind what came before it.
- * Return: 0, or an errno if it cannot be sent.
+/* Receive a packet with a checksum or GSO request. It is copied to an skb; the
+ * packets before it are flushed first, to keep the order.
+ * Return: 0, or an error if it cannot be sent.
  */
 static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 				struct tp4_frame_set *p, u32 len,
@@ -259,10 +257,9 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	return 0;
 }
 
-/* May a packet be sent, and received, that is too short or a little long, or has
- * metadata?
- * Return: whether it may, and is to be received; what may not be sent has its
- * error then.
+/* Check a packet that is too short, may be too long, or has metadata.
+ * Return: true if the caller shall receive it. The error of a packet that
+ * cannot be sent is set.
  */
 static noinline bool veth_tp4_check(struct veth_tp4_poll *poll,
 				    struct tp4_frame_set *p, u32 len)
@@ -273,7 +270,7 @@ static noinline bool veth_tp4_check(struct veth_tp4_poll *poll,
 
 	if (tp4f_has_meta(p))
 		error = tp4f_get_vnet_hdr(p, &hdr);
-	/* What is segmented may have any length. */
+	/* A GSO packet may have any length. */
 	if (!error && (!hdr.gso_type || len < ETH_HLEN))
 		error = tp4f_check_len(p, poll->peer_dev, len);
 	if (unlikely(error))
@@ -294,7 +291,7 @@ refuse:
 	return false;
 }
 
-/* Receive a packet that the peer has posted to be sent. */
+/* Receive a packet that the peer has posted. */
 static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 				struct tp4_frame_set *p)
 {
@@ -309,7 +306,7 @@ static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 		poll->stats->rx_drops++;
 }
 
-/* Receive what the peer has posted to be sent. */
+/* Receive the packets that the peer has posted. */
 static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *tx = poll->peer->tx;
@@ -330,7 +327,7 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	return done;
 }
 
-/* Receive what the peer's stack, or XDP, has sent, if it goes to a ring. */
+/* Receive packets of the peer's stack or XDP for a zero-copy ring. */
 static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *from = poll->local->from_stack;
@@ -376,7 +373,7 @@ static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
 	tp4a_populate(tp4->rx);
 }
 
-/* Give the ring what has been received. */
+/* Publish the received packets. */
 static void veth_tp4_end_rx(struct veth_tp4_poll *poll)
 {
 	struct tp4_xdp *xdp = &poll->local->xdp;
@@ -397,8 +394,8 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	struct veth_rq *rq = poll->rq;
 	int done = 0, share = budget;
 
-	/* Neither of the two senders may starve the other, and a budget may be
-	 * one packet.
+	/* Share the budget, so that the peer's stack and its ring do not starve
+	 * each other. The budget may be one packet.
 	 */
 	if (poll->peer) {
 		rq->tp4_turn ^= 1;
@@ -419,7 +416,7 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	if (poll->local)
 		veth_tp4_end_rx(poll);
 
-	/* veth_xdp_rcv() adds what is in poll->stats. */
+	/* veth_xdp_rcv() adds the rest of poll->stats. */
 	u64_stats_update_begin(&rq->stats.syncp);
 	rq->stats.vs.xdp_packets += done;
 	u64_stats_update_end(&rq->stats.syncp);
@@ -469,7 +466,8 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 				   stats);
 }
 
-/* This NAPI is about to sleep: has something been posted since it looked? */
+/* NAPI is about to complete. Check whether the peer has posted packets since.
+ */
 static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 {
 	struct veth_tp4 *tp4 = veth_tp4_peer(rq, peer_dev);
@@ -480,7 +478,8 @@ static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 	return tp4a_has_work(tp4->tx);
 }
 
-/* Turn NAPI off for all queues but those with a zero-copy queue pair. */
+/* Disable NAPI for all queues that do not need it for a zero-copy queue pair.
+ */
 static void veth_tp4_napi_del_unbound(struct net_device *dev)
 {
 	struct veth_priv *priv = netdev_priv(dev);
@@ -494,7 +493,7 @@ static void veth_tp4_napi_del_unbound(struct net_device *dev)
 	}
 }
 
-/* Turn NAPI on for the other queues; @enable does so for a range. */
+/* Enable NAPI for these queues. @enable does so for a range of queues. */
 static int veth_tp4_napi_enable_unbound(struct net_device *dev,
 					int (*enable)(struct net_device *dev,
 						      int start, int end))
@@ -515,7 +514,9 @@ static int veth_tp4_napi_enable_unbound(struct net_device *dev,
 	return 0;
 }
 
-/* Does NAPI run also without an XDP program, if only for some queues? */
+/* Check whether NAPI is needed without an XDP program, at least for some
+ * queues.
+ */
 static bool veth_tp4_napi_requested(const struct net_device *dev)
 {
 	if (veth_tp4_users(dev))
@@ -523,7 +524,7 @@ static bool veth_tp4_napi_requested(const struct net_device *dev)
 	return veth_gro_requested(dev);
 }
 
-/* What a device takes from XDP depends on whether its peer has NAPI. */
+/* The XDP features of a device depend on its peer's NAPI. */
 static void veth_tp4_set_xdp_features(const struct veth_priv *priv)
 {
 	struct net_device *peer = rtnl_dereference(priv->peer);
@@ -532,7 +533,9 @@ static void veth_tp4_set_xdp_features(const struct veth_priv *priv)
 		veth_set_xdp_features(peer);
 }
 
-/* Is NAPI on or off for all queues alike, with those of zero-copy queue pairs? */
+/* Check whether NAPI is enabled or disabled for all queues alike, whether or
+ * not they are zero-copy.
+ */
 static bool veth_napi_is_common(const struct net_device *dev)
 {
 	const struct veth_priv *priv = netdev_priv(dev);
@@ -540,7 +543,7 @@ static bool veth_napi_is_common(const struct net_device *dev)
 	return !netif_running(dev) || priv->_xdp_prog || veth_gro_requested(dev);
 }
 
-/* A zero-copy queue pair of either end needs NAPI at both. */
+/* A zero-copy queue pair needs NAPI at both ends. */
 static int veth_tp4_napi_get(struct net_device *dev, int queue)
 {
 	struct veth_priv *priv = netdev_priv(dev);
@@ -568,7 +571,7 @@ static void veth_tp4_napi_put(struct net_device *dev, int queue)
 		veth_napi_del_range(dev, queue, queue + 1);
 }
 
-/* The device goes up, and only zero-copy queue pairs want NAPI. */
+/* The device goes up, and only zero-copy queue pairs need NAPI. */
 static int veth_tp4_open(struct net_device *dev)
 {
 	struct veth_priv *priv = netdev_priv(dev);
@@ -696,7 +699,7 @@ static int veth_tp4_disable(struct net_device *dev, int queue_pair)
 	veth_tp4_free(tp4);
 
 	veth_tp4_napi_put(dev, queue_pair);
-	/* Without a peer, both ends are on their way out. */
+	/* Without a peer, both ends are being removed. */
 	if (peer)
 		veth_tp4_napi_put(peer, queue_pair);
 	return 0;
@@ -733,7 +736,7 @@ static int veth_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 	struct veth_priv *priv = netdev_priv(dev);
 	int err = 0;
 
-	/* What is scheduled runs here and now. */
+	/* local_bh_enable() runs the NAPI scheduled here. */
 	local_bh_disable();
 	if (flags & TP4_WAKEUP_RX)
 		err = veth_tp4_wake(dev, queue_pair);
@@ -743,7 +746,7 @@ static int veth_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 	return err;
 }
 
-/* Send what had to wait until this end, or the other one, was up. */
+/* Send packets that were posted while this end or the peer was down. */
 static void veth_tp4_kick(struct net_device *dev)
 {
 	struct veth_priv *priv = netdev_priv(dev);
@@ -755,7 +758,7 @@ static void veth_tp4_kick(struct net_device *dev)
 	}
 }
 
-/* Would @dev lose a queue pair whose zero-copy socket is at the other end? */
+/* Check for zero-copy sockets at the peer on queue pairs from @rx_count on. */
 static bool veth_tp4_peer_needs(const struct net_device *peer,
 				unsigned int rx_count)
 {

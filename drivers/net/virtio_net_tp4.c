@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* virtio_net: TPACKET_V4 in zero-copy mode. A part of virtio_net.c, which
- * includes it.
+/* virtio_net: TPACKET_V4 zero-copy mode, included by virtio_net.c
  *
- * The device may be done with buffers in any order. So what it gives back is
- * known by name: a frame to receive into by its number, a packet to be sent by
- * its handle.
+ * The device may complete buffers out of order. They are identified by the
+ * number of the frame (Rx) or the handle of the packet (Tx).
  *
- * A buffer to receive into begins with the virtio header, which goes to the end
- * of XDP's headroom, so that the data is where it is without one. What is sent
- * has a header of the kernel's before it, for a program could change one in its
- * own memory: the same one for all packets that ask for nothing, one each for
- * those whose metadata does.
+ * The virtio header of an Rx buffer is placed at the end of the XDP headroom,
+ * so that the data is at its usual offset. Tx headers are in kernel memory, as
+ * user space could change a header in the frame after it was checked. All
+ * packets without a checksum or GSO request share one header; the others have a
+ * header each.
  *
- * The rings map buffers as they map those of skbs: where the device goes round
- * the DMA API, as most do, that costs nothing.
+ * The virtqueues map the buffers, as they do for skbs. For devices that bypass
+ * the DMA API, which is the common case, this costs nothing.
  */
 
 static int virtnet_xdp_xmit(struct net_device *dev, int n,
@@ -33,44 +31,48 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
 
 MODULE_IMPORT_NS(TPACKET4);
 
-/* Both flags of a pointer in the send queue; what has them is none */
+/* Send queue tokens with both flags set are not pointers but handles of
+ * packets.
+ */
 #define VIRTNET_TP4_FLAGS	(VIRTIO_XDP_FLAG | VIRTIO_ORPHAN_FLAG)
 #define VIRTNET_TP4_SHIFT	2
 
-/* Descriptors of a send queue that zero-copy packets leave free: so the stack's
- * packets always find room, and never stop the queue.
+/* Number of send queue descriptors that zero-copy packets leave free. The
+ * stack's packets then always find room and do not stop the queue.
  */
 #define VIRTNET_TP4_TX_ROOM	(2 * (2 + MAX_SKB_FRAGS))
 
-/* With fewer frames to receive into, the program is asked for more, or, if it
- * does not hear that, a timer looks for them.
+/* With fewer Rx frames than this, the program is asked for a kick. If it has
+ * not mapped the status page, a timer checks the ring for frames instead.
  */
 #define VIRTNET_TP4_RX_LOW	32
 #define VIRTNET_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
 #define VIRTNET_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
 
-/* Frames of packets on their way to the stack */
+/* Number of frames in the array of packets to the stack */
 #define VIRTNET_TP4_TO_KERNEL	128
 
 /**
  * struct virtnet_tp4 - a zero-copy queue pair
- * @next:	of the same device, under RTNL
- * @queue_pair:	its number
+ * @next:	next queue pair of the device, under RTNL
+ * @queue_pair:	its index
  * @rq:		its receive queue
- * @rx:		what it receives: the receive queue's NAPI's; NULL where the
- *		socket only sends
- * @posted:	how many frames of it the device has
- * @buf_len:	bytes that the device may write to a frame, with the header
- * @xdp:	the XDP program that @rx meets; the same NAPI's
- * @xdp_buff:	what that program gets to see
- * @to_kernel:	packets that XDP passes to the stack; the same NAPI's
- * @refill:	looks for frames to receive into
- * @refill_ns:	when
- * @tx:		what it sends: under the lock of the netdev's Tx queue; NULL
- *		where the socket only receives
- * @hdr:	of all packets that are sent and ask for nothing
- * @hdrs:	of those that ask for something, by the handle of the packet; NULL
- *		where the ring has no metadata
+ * @rx:		received packets, or NULL if the socket only sends
+ * @posted:	number of frames of @rx that the device has
+ * @buf_len:	number of bytes of a frame that the device may write, including
+ *		the header
+ * @xdp:	XDP program for packets in @rx
+ * @xdp_buff:	context of the XDP program
+ * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
+ * @refill:	timer that checks for posted Rx frames
+ * @refill_ns:	its interval
+ * @tx:		packets to send, or NULL if the socket only receives; protected
+ *		by the lock of the netdev Tx queue
+ * @hdr:	header of all packets without a checksum or GSO request
+ * @hdrs:	headers of the other packets, by handle, or NULL if the Tx ring
+ *		has no metadata
+ *
+ * The members for Rx are used by the NAPI of the receive queue.
  */
 struct virtnet_tp4 {
 	struct virtnet_tp4	*next;
@@ -103,7 +105,7 @@ static void *virtnet_tp4_id_to_ptr(u64 id)
 	return (void *)(unsigned long)(id + 1);
 }
 
-/* The device has given back a frame. */
+/* Get a frame that the device has returned. */
 static void virtnet_tp4_rx_next(struct virtnet_tp4 *tp4, void *ptr,
 				struct tp4_frame_set *p)
 {
@@ -111,8 +113,8 @@ static void virtnet_tp4_rx_next(struct virtnet_tp4 *tp4, void *ptr,
 	tp4->posted--;
 }
 
-/* The same of one that it has not used: it can be filled again.
- * Return: whether it is one.
+/* Recycle a frame that the device has returned unused.
+ * Return: true if @ptr is a frame.
  */
 static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 {
@@ -185,10 +187,11 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 	}
 }
 
-/* Look at the header in a packet's first buffer, once: the program can write
- * there. @nr is set to the number of the packet's buffers, @flags to its flags.
- * Return: whether a descriptor can tell of it. What it cannot the device was
- * told not to send.
+/* Read the header in a packet's first buffer, each field once, as user space
+ * can write to it. @nr is set to the packet's number of buffers, @flags to its
+ * flags.
+ * Return: false if the header is invalid, or asks for offloads that the device
+ * was told not to use.
  */
 static __always_inline bool
 virtnet_tp4_rx_header(const struct virtnet_info *vi,
@@ -210,7 +213,7 @@ virtnet_tp4_rx_header(const struct virtnet_info *vi,
 	       !READ_ONCE(hdr->hdr.gso_type);
 }
 
-/* Tell what the header of a packet says of it. */
+/* Set the metadata of a packet from its header. */
 static void virtnet_tp4_set_meta(const struct virtnet_info *vi,
 				 struct tp4_frame_set *p, u8 flags)
 {
@@ -224,8 +227,8 @@ static void virtnet_tp4_set_meta(const struct virtnet_info *vi,
 		tp4f_set_hash(p, le32_to_cpu(READ_ONCE(hdr->hash_value)));
 }
 
-/* Receive a packet that is more than one good frame, and that begins in @first;
- * @nr and @good are what its header says.
+/* Receive a packet that is invalid or has several frames, starting with @first.
+ * @nr and @good are the results of virtnet_tp4_rx_header().
  * Return: its length, or 0 if it was dropped.
  */
 static noinline u32 virtnet_tp4_rx_slow(struct virtnet_info *vi,
@@ -264,8 +267,8 @@ static noinline u32 virtnet_tp4_rx_slow(struct virtnet_info *vi,
 	return 0;
 }
 
-/* Receive a packet whose first buffer is @ptr; @meta is constant: whether the
- * program has asked for metadata.
+/* Receive a packet whose first buffer is @ptr. @meta says whether the ring has
+ * metadata and is a constant.
  * Return: its length, or 0 if it was dropped.
  */
 static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
@@ -312,7 +315,7 @@ static __always_inline int virtnet_tp4_rx_packets(struct virtnet_info *vi,
 	return packets;
 }
 
-/* Give the ring what has been received. */
+/* Publish the received packets. */
 static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit,
 				 struct virtnet_rq_stats *stats)
 {
@@ -389,7 +392,9 @@ static void *virtnet_tp4_handle_to_ptr(unsigned long handle)
 	return (void *)(handle << VIRTNET_TP4_SHIFT | VIRTNET_TP4_FLAGS);
 }
 
-/* The device is done with something. Return: whether it was a packet of ours. */
+/* The device has completed a Tx buffer. Return: true if it is a zero-copy
+ * packet.
+ */
 static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
 {
 	if (!virtnet_tp4_is_packet(ptr))
@@ -399,9 +404,9 @@ static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
 	return true;
 }
 
-/* Return the packets that the device has sent. NAPI may have stopped because the
- * queue was full; the space it waits for may have been freed by another caller,
- * and by packets of the stack or XDP: @freed_others.
+/* Return the packets that the device has sent. NAPI may be waiting for room in
+ * the queue, and another context may have made room by freeing zero-copy
+ * packets or, with @freed_others, packets of the stack or XDP.
  */
 static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
 {
@@ -413,7 +418,7 @@ static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
 		napi_schedule(&sq->napi);
 }
 
-/* Can the device cut up such a packet? */
+/* Check whether the device supports this type of GSO. */
 static bool virtnet_tp4_can_gso(const struct virtnet_info *vi, u8 gso_type)
 {
 	if (gso_type & VIRTIO_NET_HDR_GSO_ECN &&
@@ -432,9 +437,8 @@ static bool virtnet_tp4_can_gso(const struct virtnet_info *vi, u8 gso_type)
 	}
 }
 
-/* Look at what the segments of a packet are to be, whose transport header is at
- * @start. The device sums up each of them.
- * Return: the length of their headers, or an errno.
+/* Check the GSO request of a packet, whose transport header is at @start.
+ * Return: the length of its headers, or an error.
  */
 static int virtnet_tp4_check_gso(const struct virtnet_info *vi,
 				 const struct tp4_frame_set *p, u32 len,
@@ -465,10 +469,9 @@ static int virtnet_tp4_check_gso(const struct virtnet_info *vi,
 	return tp4f_check_len(p, vi->dev, hdr_len + gso_size) ? : hdr_len;
 }
 
-/* Write what the metadata of a packet asks for to the packet's header, if the
- * device does that. @hdr is set to that header, or left alone if it asks for
- * nothing.
- * Return: 0, or an errno.
+/* Write the checksum or GSO request of a packet to its virtio header. @hdr is
+ * set to that header, or left unchanged if there is no request.
+ * Return: 0, or an error, for example if the device does not support it.
  */
 static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 					const struct virtnet_tp4 *tp4,
@@ -486,13 +489,13 @@ static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 		return ret;
 	if (!from.flags && !from.gso_type)
 		return tp4f_check_len(p, vi->dev, len);
-	/* A device that cuts up packets needs to know where to sum up, too. */
+	/* GSO requires a checksum request. */
 	if (!from.flags || !virtio_has_feature(vi->vdev, VIRTIO_NET_F_CSUM))
 		return -EOPNOTSUPP;
 
 	start = __virtio16_to_cpu(le, from.csum_start);
 	offset = __virtio16_to_cpu(le, from.csum_offset);
-	/* As virtio_net_hdr_to_skb() */
+	/* Same as virtio_net_hdr_to_skb() */
 	if (start < ETH_HLEN + sizeof(struct iphdr) ||
 	    start + offset + sizeof(__sum16) > len)
 		return -EINVAL;
@@ -518,7 +521,7 @@ static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 	return 0;
 }
 
-/* Return: 0, or an errno that the packet has to come back with. */
+/* Return: 0, or the error to return the packet with. */
 static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
 				   struct send_queue *sq,
 				   struct tp4_frame_set *p, u32 len)
@@ -545,8 +548,9 @@ static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
 				    GFP_ATOMIC);
 }
 
-/* Send what is posted.
- * Return: false if there is more, and nothing else will make NAPI run.
+/* Send posted packets.
+ * Return: false if NAPI must be scheduled again, as there are more packets and
+ * no interrupt is going to do so.
  */
 static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 			     int budget)
@@ -592,7 +596,7 @@ static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 	u64_stats_add(&sq->stats.kicks, kicks);
 	u64_stats_update_end(&sq->stats.syncp);
 
-	/* What fills the queue brings an interrupt when it is sent. */
+	/* If the queue is full, an interrupt schedules NAPI. */
 	if (!room)
 		return true;
 	if (tp4a_nr_to_do(tp4->tx))
@@ -601,16 +605,16 @@ static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 	return !tp4a_has_work(tp4->tx);
 }
 
-/* Does the queue need NAPI? */
+/* Check whether the send queue needs NAPI for zero-copy packets. */
 static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
 {
 	return vi->sq[queue].tp4;
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- setup and teardown ---- */
 
-/* Does a program receive? Then it gets packets as they were on the wire, and no
- * queue of the device those that the device has put together.
+/* Check for a zero-copy Rx ring. It gets packets as they were on the wire, so
+ * guest offloads are disabled for the whole device.
  */
 static bool virtnet_tp4_receives(const struct virtnet_info *vi)
 {
@@ -652,7 +656,7 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 					   virtnet_tp4_deliver_kernel);
 	if (!tp4->to_kernel)
 		goto free;
-	/* The rings may grow up to that. */
+	/* Rings may be resized up to num_max. */
 	if (parms->tx_opaque) {
 		tp4->tx = tp4a_tx_new(parms->tx_opaque, nr, NULL);
 		if (!tp4->tx)
@@ -684,7 +688,7 @@ free:
 	return NULL;
 }
 
-/* The queues are the pair's from now on; they are not in use. */
+/* Bind the queues, which are not in use, to the queue pair. */
 static void virtnet_tp4_attach_rx(struct virtnet_info *vi,
 				  struct virtnet_tp4 *tp4)
 {
@@ -703,7 +707,7 @@ static void virtnet_tp4_attach_tx(struct virtnet_info *vi,
 		vi->sq[tp4->queue_pair].tp4 = tp4;
 }
 
-/* Take a queue away from who has it, and let it go on with @tp4, or the stack. */
+/* Bind a receive queue to @tp4, or to the stack if @tp4 is NULL. */
 static int virtnet_tp4_change_rx(struct virtnet_info *vi, int queue,
 				 struct virtnet_tp4 *tp4)
 {
@@ -748,8 +752,8 @@ static void virtnet_tp4_disable_tx(struct virtnet_info *vi, int queue)
 	virtnet_tx_resume(vi, sq);
 }
 
-/* What can the device do?
- * Return: 0, or the errno that the socket is refused with.
+/* Check whether the device supports zero-copy mode.
+ * Return: 0, or the error to refuse the socket with.
  */
 static int virtnet_tp4_check(const struct virtnet_info *vi,
 			     const struct tp4_netdev_parms *parms)
@@ -757,7 +761,7 @@ static int virtnet_tp4_check(const struct virtnet_info *vi,
 	const struct virtqueue *sq = vi->sq[parms->queue_pair].vq;
 	u32 max = vi->dev->mtu + ETH_HLEN + VLAN_HLEN;
 
-	/* Without the first, frames do not come back when they are wanted. */
+	/* Without RING_RESET, the device does not return its buffers. */
 	if (!virtio_has_feature(vi->vdev, VIRTIO_F_RING_RESET) ||
 	    !vi->any_header_sg)
 		return -EOPNOTSUPP;
@@ -849,11 +853,13 @@ static int virtnet_tp4_wakeup(struct net_device *dev, int queue_pair, u32 flags)
 {
 	struct virtnet_info *vi = netdev_priv(dev);
 
-	/* Suspended, it has no queues: they go after a grace period. */
+	/* A suspended device has no queues; they are freed after a grace
+	 * period.
+	 */
 	if (!netif_running(dev) || !netif_device_present(dev))
 		return -ENETDOWN;
 
-	/* What is scheduled runs here and now. */
+	/* local_bh_enable() runs the NAPI scheduled here. */
 	local_bh_disable();
 	if (flags & TP4_WAKEUP_RX)
 		napi_schedule(&vi->rq[queue_pair].napi);
@@ -863,7 +869,7 @@ static int virtnet_tp4_wakeup(struct net_device *dev, int queue_pair, u32 flags)
 	return 0;
 }
 
-/* The queues are about to go; no NAPI runs. */
+/* The queues are about to be deleted; NAPI is disabled. */
 static void virtnet_tp4_freeze(struct virtnet_info *vi)
 {
 	struct virtnet_tp4 *tp4;
@@ -872,7 +878,7 @@ static void virtnet_tp4_freeze(struct virtnet_info *vi)
 		hrtimer_cancel(&tp4->refill);
 }
 
-/* There are new queues, and the device does what it did at first. */
+/* The queues are new, and the device has its initial offloads. */
 static void virtnet_tp4_restore(struct virtnet_info *vi)
 {
 	struct virtnet_tp4 *tp4;

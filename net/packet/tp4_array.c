@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packet arrays: what they do whatever their source and sink are. */
+/* Packet arrays: functions that do not depend on the source or sink */
 
 #include <linux/export.h>
 #include <linux/log2.h>
@@ -10,9 +10,9 @@
 #include "tp4_meta.h"
 
 /**
- * tp4a_new() - make an empty array
- * @ops:	its kind
- * @elems:	frames that it must have room for
+ * tp4a_new() - allocate an empty array
+ * @ops:	operations of its source and sink
+ * @elems:	minimum number of frames that it can hold
  *
  * Context: Process context, may sleep.
  * Return: the array, or NULL.
@@ -34,9 +34,9 @@ struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops, size_t elems)
 
 /**
  * tp4a_free() - free an array
- * @a:	the array, which nobody uses any more, or NULL
+ * @a:	the array, which is no longer in use, or NULL
  *
- * The frames in it are given back to their owner.
+ * Frames in the array are returned to their owner.
  *
  * Context: Process context, may sleep.
  */
@@ -51,12 +51,12 @@ void tp4a_free(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_free);
 
 /**
- * tp4a_populate() - let the source fill the array
+ * tp4a_populate() - fill the array from its source
  * @a:	the array
  *
- * What the program posted and is malformed goes straight back to it.
+ * Invalid descriptors are returned to user space at once.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4a_populate(struct tp4_packet_array *a)
 {
@@ -65,14 +65,14 @@ void tp4a_populate(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_populate);
 
 /**
- * tp4a_flush() - give the sink what has been processed
+ * tp4a_flush() - pass processed frames to the sink
  * @a:	the array
  *
- * If packets have an XDP program to meet, frames of those that do not go to the
- * sink are used again. Whoever waits for packets or frames is woken.
+ * Runs the XDP program, if there is one; frames of packets that do not go to
+ * the sink are used again. Wakes a program that waits for packets or frames.
  *
- * Context: Softirq, as NAPI.
- * Return: packets given.
+ * Context: Softirq (NAPI).
+ * Return: the number of packets passed to the sink.
  */
 int tp4a_flush(struct tp4_packet_array *a)
 {
@@ -86,13 +86,13 @@ EXPORT_SYMBOL_GPL(tp4a_flush);
 
 /**
  * tp4a_flush_sent() - flush the oldest frames
- * @a:	the array, for Tx
- * @nr:	how many, no more than have been processed
+ * @a:	the Tx array
+ * @nr:	number of frames, not more than have been processed
  *
- * For a device that is done with packets in the order in which it got them, so
- * that a number is all that has to be kept.
+ * For devices that complete packets in order, so that the driver only has to
+ * count them.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
 {
@@ -102,14 +102,14 @@ void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr)
 EXPORT_SYMBOL_GPL(tp4a_flush_sent);
 
 /**
- * tp4a_flush_completed() - flush as far as packets are completed
+ * tp4a_flush_completed() - flush completed packets
  * @a:	the array
  *
- * As tp4a_flush(), but stops at the first frame that the driver has processed
- * and not marked by tp4f_packet_completed().
+ * Same as tp4a_flush(), but stops at the first frame that is not marked by
+ * tp4f_packet_completed().
  *
- * Context: Softirq, as NAPI.
- * Return: packets given to the sink.
+ * Context: Softirq (NAPI).
+ * Return: the number of packets passed to the sink.
  */
 int tp4a_flush_completed(struct tp4_packet_array *a)
 {
@@ -123,12 +123,12 @@ int tp4a_flush_completed(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_flush_completed);
 
 /**
- * tp4a_recycle() - let frames be filled again instead of flushed
- * @a:	the array, for Rx
+ * tp4a_recycle() - make processed frames empty again instead of flushing them
+ * @a:	the Rx array
  *
- * What has been processed goes to the array's end.
+ * The frames move to the end of the array.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4a_recycle(struct tp4_packet_array *a)
 {
@@ -142,15 +142,15 @@ void tp4a_recycle(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 
 /**
- * tp4a_reuse() - let the frames that were processed last be filled again
- * @a:	the array, for Rx
- * @nr:	how many
+ * tp4a_reuse() - make the frames processed last empty again
+ * @a:	the Rx array
+ * @nr:	number of frames
  *
- * For what the hardware has taken frames for and is no packet, or no good one.
- * They go to the array's end. Those processed before them move up by @nr, and
- * wait to be flushed as before.
+ * For frames that the hardware has used for something other than a valid
+ * packet. They move to the end of the array. Frames processed before them move
+ * up by @nr and are still to be flushed.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 {
@@ -168,8 +168,8 @@ void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 }
 EXPORT_SYMBOL_GPL(tp4a_reuse);
 
-/* See to it that there are empty frames for a packet: what the sink can take
- * makes room for what the source still has.
+/* Make sure that the array has @nr empty frames: flush to make room, and
+ * populate.
  */
 static bool tp4a_make_room(struct tp4_packet_array *a, u32 nr)
 {
@@ -185,7 +185,7 @@ static bool tp4a_make_room(struct tp4_packet_array *a, u32 nr)
 	return false;
 }
 
-/* Fill the next frames of @a from the frames of a packet of another size. */
+/* Copy a packet to the next frames of @a, whose size may differ. */
 static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 			     struct tp4_frame_set *p, u32 len)
 {
@@ -215,15 +215,15 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 }
 
 /**
- * tp4a_copy_packet() - fill empty frames with the data of a packet
- * @a:	the array, for Rx
+ * tp4a_copy_packet() - copy a packet to empty frames
+ * @a:	the Rx array
  * @p:	the packet, of any other array
  *
- * If the array is full, it is flushed and populated first. A packet for which
- * there are too few frames even then is counted as dropped.
+ * Flushes and populates the array if it has too few empty frames. If there are
+ * still too few, the packet is counted as dropped.
  *
- * Context: Softirq, as NAPI.
- * Return: whether the packet is in @a now.
+ * Context: Softirq (NAPI).
+ * Return: true if the packet was copied to @a.
  */
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
@@ -250,17 +250,16 @@ bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 EXPORT_SYMBOL_GPL(tp4a_copy_packet);
 
 /**
- * tp4a_add_packet() - put a packet into an array
- * @a:	the array, for Rx
+ * tp4a_add_packet() - move or copy a packet to an array
+ * @a:	the Rx array
  * @p:	the packet, of any other array
  *
- * Where both arrays are over one area, their frames are exchanged: the packet
- * moves to @a, and its own array gets empty frames instead, which it gives back
- * as it would have given those of the packet. A packet without enough headroom,
- * or one from elsewhere, is copied.
+ * If both arrays use the same packet buffer, their frames are swapped: the
+ * packet moves to @a, and its own array gets empty frames to return instead.
+ * Otherwise, or if the packet has too little headroom, it is copied.
  *
- * Context: Softirq, as NAPI.
- * Return: as tp4a_copy_packet().
+ * Context: Softirq (NAPI).
+ * Return: same as tp4a_copy_packet().
  */
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
@@ -291,7 +290,7 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 		struct tp4_frame *sent = &from->items[i & from->mask];
 
 		swap(*sent, *empty);
-		/* It is still a part of what was sent. */
+		/* It is returned as a part of the packet that was sent. */
 		sent->flags = empty->flags;
 	}
 	return true;
@@ -299,17 +298,18 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 EXPORT_SYMBOL_GPL(tp4a_add_packet);
 
 /**
- * tp4f_get_vnet_hdr() - what does a packet want done when it is sent?
- * @p:		the packet, of an array for Tx, that tp4f_has_meta()
- * @hdr:	set to checksum and segmentation, in the byte order that
- *		virtio_legacy_is_little_endian() tells; of its offsets and sizes
- *		nothing has been checked
+ * tp4f_get_vnet_hdr() - get the checksum and GSO request of a packet to send
+ * @p:		the packet, of a Tx array, for which tp4f_has_meta() is true
+ * @hdr:	set to the request, in the byte order of
+ *		virtio_legacy_is_little_endian(); its offsets and sizes have not
+ *		been checked
  *
- * The program's metadata is read once, and must not be read again.
+ * Reads the metadata once. The driver must not read it again, as user space can
+ * change it.
  *
  * Context: Any.
- * Return: 0, or an errno to return the packet with: -EINVAL, or -EOPNOTSUPP for
- * what no driver does.
+ * Return: 0, or an error to return the packet with: -EINVAL, or -EOPNOTSUPP for
+ * a request that no driver supports.
  */
 int tp4f_get_vnet_hdr(const struct tp4_frame_set *p, struct virtio_net_hdr *hdr)
 {

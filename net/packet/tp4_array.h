@@ -9,12 +9,12 @@
 
 /**
  * struct tp4_zc_ring - one ring of a socket in zero-copy mode
- * @q:		the ring, or NULL where the socket has none
- * @error:	errno that frames come back with when the array is freed
+ * @q:		the ring, or NULL if the socket has none
+ * @error:	errno that frames are returned with when the array is freed
  * @dev:	the device
- * @need_wakeup: what the driver has last said with tp4a_need_wakeup()
+ * @need_wakeup: last argument of tp4a_need_wakeup()
  *
- * This is what rx_opaque and tx_opaque of struct tp4_netdev_parms point at.
+ * rx_opaque and tx_opaque of struct tp4_netdev_parms point to this.
  */
 struct tp4_zc_ring {
 	struct tp4_queue	*q;
@@ -24,10 +24,10 @@ struct tp4_zc_ring {
 };
 
 /**
- * enum tp4_validation - what is checked of a descriptor that is taken
- * @TP4_VALIDATION_NONE: nothing, the source is the kernel
- * @TP4_VALIDATION_IDX:	the frame number (Rx)
- * @TP4_VALIDATION_DESC: all of it (Tx)
+ * enum tp4_validation - validation of the descriptors that are taken
+ * @TP4_VALIDATION_NONE: none, the source is the kernel
+ * @TP4_VALIDATION_IDX:	check the frame number (Rx)
+ * @TP4_VALIDATION_DESC: check the whole descriptor (Tx)
  */
 enum tp4_validation {
 	TP4_VALIDATION_NONE,
@@ -36,11 +36,11 @@ enum tp4_validation {
 };
 
 /**
- * struct tp4_array_ops - a kind of source and sink
- * @populate:	add frames at the array's end
- * @flush:	take the frames from the array's start to @end; returns packets
- * @no_frame:	count a packet for which the array has too few frames
- * @free:	take all frames, in whatever state
+ * struct tp4_array_ops - operations of an array's source and sink
+ * @populate:	add frames at the end of the array
+ * @flush:	take the frames up to @end; returns the number of packets
+ * @no_frame:	count a packet that was dropped because of too few frames
+ * @free:	take all frames, in any state
  */
 struct tp4_array_ops {
 	void	(*populate)(struct tp4_packet_array *a);
@@ -49,7 +49,7 @@ struct tp4_array_ops {
 	void	(*free)(struct tp4_packet_array *a);
 };
 
-/* Let a frame be filled again. */
+/* Make a frame empty again. */
 static inline void tp4a_reset_frame(const struct tp4_packet_array *a,
 				    struct tp4_frame *frame)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packet arrays whose frames are parts of a driver's pages, for Rx. */
+/* Rx packet arrays whose frames are parts of a driver's pages */
 
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
@@ -9,8 +9,7 @@
 
 #include "tp4_array.h"
 
-/* Only what a packet was received into is made visible, see
- * tp4f_page_sync_for_cpu().
+/* tp4f_page_sync_for_cpu() only syncs the part that a packet was received into.
  */
 #define TP4_PAGE_ATTRS	(DMA_ATTR_SKIP_CPU_SYNC | DMA_ATTR_WEAK_ORDERING)
 
@@ -19,7 +18,7 @@ static u32 tp4_page_size(const struct tp4_pages *pages)
 	return PAGE_SIZE << pages->order;
 }
 
-/* Get a page for a frame that has none. */
+/* Allocate the page of a frame. */
 static bool tp4_page_fill(struct tp4_packet_array *a, u32 pos)
 {
 	struct tp4_pages *pages = tp4a_pages(a);
@@ -35,7 +34,7 @@ static bool tp4_page_fill(struct tp4_packet_array *a, u32 pos)
 	if (unlikely(dma_mapping_error(a->dev, dma)))
 		goto free;
 
-	/* So that the count is not touched for each frame that is given away */
+	/* Giving a frame away then only changes the bias. */
 	page_ref_add(page, USHRT_MAX - 1);
 	slot->bias = USHRT_MAX;
 	slot->page = page;
@@ -72,13 +71,13 @@ static void tp4a_populate_pages(struct tp4_packet_array *a)
 }
 
 /**
- * tp4a_page_drop() - let go of the page that a frame is in
+ * tp4a_page_drop() - release the page of a frame
  * @a:		the array
  * @slot:	the page
  *
- * The page is unmapped, and freed when all who have a part of it have freed that.
+ * Unmaps the page and drops the array's references to it.
  *
- * Context: NAPI of the array's user, or any while nobody uses the array.
+ * Context: NAPI of the array's user, or any while the array is not in use.
  */
 void tp4a_page_drop(struct tp4_packet_array *a, struct tp4_page *slot)
 {
@@ -94,7 +93,7 @@ void tp4a_page_drop(struct tp4_packet_array *a, struct tp4_page *slot)
 EXPORT_SYMBOL_GPL(tp4a_page_drop);
 
 /**
- * tp4a_page_empty() - free all pages of an array
+ * tp4a_page_empty() - release all pages of an array
  * @a:	the array, or NULL
  *
  * Context: Any, while the device does not use the array.
@@ -119,12 +118,12 @@ void tp4a_page_empty(struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_page_empty);
 
 /**
- * tp4a_page_setup() - say what the pages of an array are like
- * @a:		the array, just made or emptied
- * @order:	of each page
- * @offset:	bytes from a frame's start to the data
+ * tp4a_page_setup() - set the size of an array's pages and the data offset
+ * @a:		the array, just allocated or emptied
+ * @order:	allocation order of each page
+ * @offset:	offset of the data in a frame
  *
- * Context: Any, while nobody uses the array.
+ * Context: Any, while the array is not in use.
  */
 void tp4a_page_setup(struct tp4_packet_array *a, u32 order, u16 offset)
 {
@@ -145,15 +144,16 @@ static const struct tp4_array_ops tp4a_page_ops = {
 };
 
 /**
- * tp4a_page_new() - make an array of parts of pages to receive into
- * @elems:	frames that it must have room for
- * @dev:	device that pages are mapped for
+ * tp4a_page_new() - allocate an Rx array whose frames are parts of pages
+ * @elems:	minimum number of frames that it can hold
+ * @dev:	device to map the pages for
  *
- * It is for tp4a_populate() and tp4a_free(), and what is in this file's header;
- * tp4a_flush() is not for it, as the driver is the sink itself.
+ * Use it with tp4a_populate(), tp4a_free() and the functions of
+ * linux/tpacket4_page.h. There is no tp4a_flush(), as the driver itself is the
+ * sink.
  *
  * Context: Process context, may sleep.
- * Return: the array, or NULL where there is no memory.
+ * Return: the array, or NULL if there is no memory.
  */
 struct tp4_packet_array *tp4a_page_new(size_t elems, struct device *dev)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packet arrays whose source and sink is a TPACKET_V4 ring. */
+/* Packet arrays with a TPACKET_V4 ring as source and sink */
 
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
@@ -19,15 +19,15 @@
 #include "tp4_status.h"
 
 /**
- * struct tp4_mapping - the pages of an area, as a device sees them
- * @list:	in tp4_mappings
+ * struct tp4_mapping - DMA mapping of an area
+ * @list:	entry of tp4_mappings
  * @area:	the area
  * @dev:	the device
- * @users:	arrays
- * @contiguous:	the addresses follow each other, so that the first one says all
- * @dma:	an address a page
+ * @users:	number of arrays that use it
+ * @contiguous:	the DMA addresses are contiguous, so that @dma[0] is enough
+ * @dma:	DMA address of each page
  *
- * Shared by all arrays of the area, whose frames may go from one to the other.
+ * Shared by all arrays of the area, as frames may move from one to another.
  */
 struct tp4_mapping {
 	struct list_head	list;
@@ -51,8 +51,8 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 	return a->mask + 1 - (a->end - a->start);
 }
 
-/* Of @nr frames from the array's @pos on, and as many descriptors from the ring's
- * @slot on, so many lie one behind the other in both.
+/* Limit @nr so that the frames from @pos on and the descriptors from @slot on
+ * do not wrap around.
  */
 static u32 tp4a_contig(const struct tp4_packet_array *a, u32 pos,
 		       const struct tp4_queue *q, u32 slot, u32 nr)
@@ -61,15 +61,15 @@ static u32 tp4a_contig(const struct tp4_packet_array *a, u32 pos,
 		    q->mask + 1 - (slot & q->mask));
 }
 
-/* The same of those up to @pos and @slot */
+/* Same for the frames and descriptors up to and including @pos and @slot */
 static u32 tp4a_contig_back(const struct tp4_packet_array *a, u32 pos,
 			    const struct tp4_queue *q, u32 slot, u32 nr)
 {
 	return min3(nr, (pos & a->mask) + 1, (slot & q->mask) + 1);
 }
 
-/* Take frames to receive into, up to one that is none.
- * Return: whether there is such, and then @bad is set.
+/* Take empty frames, up to the first invalid descriptor.
+ * Return: true if there is an invalid one; @bad is set to its frame number.
  */
 static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 			 u64 *bad)
@@ -131,8 +131,9 @@ static void tp4a_set_frame(struct tp4_frame *frame,
 	};
 }
 
-/* Take packets of one frame, as most are, up to one that is not, or is not good.
- * Return: whether there is such.
+/* Take packets of one frame, which is the common case, up to one that has more
+ * frames, has metadata or is invalid.
+ * Return: true if there is such a packet.
  */
 static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 			 u32 left)
@@ -165,8 +166,8 @@ static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 	return false;
 }
 
-/* Take the next packet, or refuse it. Apart, for @descs is large.
- * Return: how many descriptors it has; 0 if none is posted to its end.
+/* Take the next packet or refuse it. noinline because of the size of @descs.
+ * Return: its number of descriptors, or 0 if no complete packet is posted.
  */
 static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 				     struct tp4_queue *q, u32 max)
@@ -225,7 +226,7 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
-/* Write the metadata of the packets that are about to be published. */
+/* Write the metadata of the packets up to @end. */
 static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 {
 	const struct net_device *dev = tp4a_zc_ring(a)->dev;
@@ -265,9 +266,10 @@ static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 	}
 }
 
-/* Write the descriptors of the first frames, up to @end, to the ring, with their
- * @flags. Of what was sent, the frame alone is of interest, and its error.
- * Return: packets; *errors is not 0 where a frame has one.
+/* Write the descriptors of the frames up to @end to the ring, with those of
+ * their flags that are in @flags. Tx descriptors only return the frame number
+ * and the error.
+ * Return: the number of packets; *errors is not 0 if a frame has an error.
  */
 static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 					u32 end, bool rx, u8 flags, u8 *errors)
@@ -301,14 +303,14 @@ static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 	return packets;
 }
 
-/* What was published is the program's. */
+/* Count the frames up to @end as returned. */
 static void tp4a_returned(struct tp4_packet_array *a, u32 end)
 {
 	tp4q_zc_returned(tp4a_zc_ring(a)->q, end - a->start);
 	a->start = end;
 }
 
-/* Apart, to leave what has no metadata as it is */
+/* noinline, so that rings without metadata are not slowed down */
 static noinline int tp4a_publish_meta(struct tp4_packet_array *a, u32 end)
 {
 	u8 errors;
@@ -363,7 +365,7 @@ static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
 	return tp4a_tx_flush(a, end);
 }
 
-/* What a program with TP4_RING_TO_STACK gets, the stack gets, too. */
+/* With TP4_RING_TO_STACK, the stack gets copies of the packets. */
 static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
 {
 	int packets;
@@ -460,7 +462,7 @@ static void tp4a_unmap(struct tp4_packet_array *a)
 	mutex_unlock(&tp4_mappings_lock);
 }
 
-/* Every frame goes back to the ring with the error of its end. */
+/* Return all frames to the ring, with the ring's error. */
 static void tp4a_give_back(struct tp4_packet_array *a)
 {
 	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
@@ -487,7 +489,9 @@ static const struct tp4_array_ops tp4a_ring_ops = {
 	.free = tp4a_give_back,
 };
 
-/* For Rx: a kind of its own, so that nobody else is asked what he is. */
+/* For TP4_RING_TO_STACK. Separate operations, so that other rings need no
+ * check.
+ */
 static const struct tp4_array_ops tp4a_to_stack_ops = {
 	.populate = tp4a_populate_ring,
 	.flush = tp4a_flush_to_both,
@@ -502,8 +506,8 @@ tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
 	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
-	/* All that the kernel has of a ring is in the array: so there is no room
-	 * in the one where the program has all of the other.
+	/* The array holds all frames of the ring that the kernel owns, so it
+	 * need not be larger than the ring.
 	 */
 	a = tp4a_new(&tp4a_ring_ops, min_t(size_t, elems, q->mask + 1));
 	if (!a)
@@ -525,13 +529,13 @@ tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
 }
 
 /**
- * tp4_frame_room() - how much data will a frame take?
- * @rx_opaque:	of struct tp4_netdev_parms
+ * tp4_frame_room() - get the number of data bytes that fit a frame
+ * @rx_opaque:	rx_opaque of struct tp4_netdev_parms
  *
- * For a driver whose hardware has limits, before it makes an array.
+ * For drivers to check the limits of the hardware before calling tp4a_rx_new().
  *
  * Context: In ndo_tp4_zerocopy.
- * Return: bytes of data that an empty frame of the Rx array takes.
+ * Return: the number of data bytes that fit an empty frame of the Rx array.
  */
 u32 tp4_frame_room(const void *rx_opaque)
 {
@@ -542,16 +546,16 @@ u32 tp4_frame_room(const void *rx_opaque)
 EXPORT_SYMBOL_GPL(tp4_frame_room);
 
 /**
- * tp4a_rx_new() - make an array of frames to receive into
- * @rx_opaque:	of struct tp4_netdev_parms
- * @elems:	frames that it must have room for
- * @dev:	device that the area's pages are mapped for, or NULL
+ * tp4a_rx_new() - allocate an array of empty frames to receive into
+ * @rx_opaque:	rx_opaque of struct tp4_netdev_parms
+ * @elems:	minimum number of frames that it can hold
+ * @dev:	device to map the packet buffer for, or NULL
  *
- * Data goes to XDP_PACKET_HEADROOM bytes behind the headroom that the program
- * has asked for.
+ * The data starts XDP_PACKET_HEADROOM bytes after the headroom that the program
+ * requested.
  *
  * Context: Process context, may sleep, in ndo_tp4_zerocopy.
- * Return: the array, or NULL where there is no memory.
+ * Return: the array, or NULL if there is no memory.
  */
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev)
@@ -568,20 +572,20 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 		a->ops = &tp4a_to_stack_ops;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(ring);
-	/* What copy mode has taken and not used is for this array to take. */
+	/* Let the array take frames that copy mode has taken but not used. */
 	tp4q_rx_put_back(q);
 	return a;
 }
 EXPORT_SYMBOL_GPL(tp4a_rx_new);
 
 /**
- * tp4a_tx_new() - make an array of frames to be sent
- * @tx_opaque:	of struct tp4_netdev_parms
- * @elems:	frames that it must have room for
- * @dev:	device that the area's pages are mapped for, or NULL
+ * tp4a_tx_new() - allocate an array of packets to send
+ * @tx_opaque:	tx_opaque of struct tp4_netdev_parms
+ * @elems:	minimum number of frames that it can hold
+ * @dev:	device to map the packet buffer for, or NULL
  *
  * Context: Process context, may sleep, in ndo_tp4_zerocopy.
- * Return: the array, or NULL where there is no memory.
+ * Return: the array, or NULL if there is no memory.
  */
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 				     struct device *dev)
@@ -591,15 +595,15 @@ struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 EXPORT_SYMBOL_GPL(tp4a_tx_new);
 
 /**
- * tp4a_has_work() - is there something that has not been processed?
+ * tp4a_has_work() - check whether there are packets to send
  * @a:	a Tx array of a V4 ring
  *
- * That is a packet that the program has posted to its end and that the array
- * has room for, and what has been taken from the ring but was beyond the
- * driver's budget.
+ * Counts packets that were taken from the ring but not processed, and complete
+ * posted packets that the array has room for.
  *
- * Context: Softirq, as NAPI; a hint for who has just ceased to own the array.
- * Return: whether there is.
+ * Context: Softirq (NAPI). Only a hint for a context that no longer owns the
+ * array.
+ * Return: true if there are.
  */
 bool tp4a_has_work(const struct tp4_packet_array *a)
 {
@@ -613,17 +617,17 @@ bool tp4a_has_work(const struct tp4_packet_array *a)
 EXPORT_SYMBOL_GPL(tp4a_has_work);
 
 /**
- * tp4a_need_wakeup() - tell the program whether it must kick the device
+ * tp4a_need_wakeup() - set whether the program must kick the driver
  * @a:		an array of a V4 ring
- * @need:	true if nobody looks at the ring by himself; then it must be
- *		looked at once more, for Tx with tp4a_has_work(), for Rx with
- *		tp4a_populate(), so that nothing is left lying
+ * @need:	true if the driver will not check the ring without a kick; it
+ *		must then check it once more, for Tx with tp4a_has_work(), for
+ *		Rx with tp4a_populate(), to not miss descriptors
  *
  * A kick is a sendto() or a poll(), and calls ndo_tp4_xmit.
  *
- * Context: Softirq, as NAPI.
- * Return: whether the program can know. If not, it kicks for Tx always and for
- * Rx never.
+ * Context: Softirq (NAPI).
+ * Return: true if the program has mapped the status page. Otherwise it always
+ * kicks for Tx and never for Rx.
  */
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 {
@@ -634,8 +638,8 @@ bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 	if (READ_ONCE(ring->need_wakeup) != need)
 		WRITE_ONCE(ring->need_wakeup, need);
 	if (need) {
-		/* Pairs with the program's between posting and reading the
-		 * status, and with that of tp4_zc_poll().
+		/* Pairs with the program's barrier between posting and reading
+		 * the status, and with the barrier in tp4_zc_rx_wakeup().
 		 */
 		smp_mb();
 	}
@@ -644,9 +648,9 @@ bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
 
 /**
- * tp4a_set_napi() - tell the socket whom to busy poll
+ * tp4a_set_napi() - set the NAPI instance that the socket busy polls
  * @a:		an Rx array of a V4 ring
- * @napi:	the instance that fills it
+ * @napi:	the NAPI instance that fills it
  *
  * Context: Any.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Packet arrays whose source or sink is the stack, in skbs. */
+/* Packet arrays with skbs as source or sink */
 
 #include <linux/etherdevice.h>
 #include <linux/export.h>
@@ -13,17 +13,16 @@
 
 #include "tp4_array.h"
 
-/* A frame for an skb to be: room for a packet of the usual size, behind what
- * XDP and the stack may want to put before it.
+/* A frame that becomes an skb has headroom for XDP and the stack, and room for
+ * a packet of the usual size.
  */
 #define TP4_SKB_OFFSET	(NET_SKB_PAD + NET_IP_ALIGN + XDP_PACKET_HEADROOM)
 #define TP4_SKB_ROOM	1536
 #define TP4_SKB_SIZE	(SKB_DATA_ALIGN(TP4_SKB_OFFSET + TP4_SKB_ROOM) + \
 			 SKB_DATA_ALIGN(sizeof(struct skb_shared_info)))
 
-/* What queue_opaque of an array with skbs as its source points at: a list, the
- * first ones of which, up to @next, are in the array. tp4a_next_skb() goes on
- * from @curr.
+/* queue_opaque of an array with skbs as its source: a list of skbs. Those
+ * before @next are in the array. tp4a_next_skb() continues at @curr.
  */
 struct tp4_skb_source {
 	struct sk_buff	*head;
@@ -32,7 +31,7 @@ struct tp4_skb_source {
 	struct sk_buff	**tail;
 };
 
-/* What queue_opaque of an array with skbs as its sink points at */
+/* queue_opaque of an array with skbs as its sink */
 struct tp4_skb_sink {
 	void		*opaque;
 	void		(*deliver)(void *opaque, struct sk_buff *skb);
@@ -43,8 +42,8 @@ static u32 tp4_skb_frames(const struct sk_buff *skb)
 	return !!skb_headlen(skb) + skb_shinfo(skb)->nr_frags;
 }
 
-/* Let the whole packet be in memory, as it would be on the wire, in no more
- * frames than a packet may have.
+/* Finish the checksum of a packet, and linearize it if it cannot be described
+ * by TP4_MAX_FRAMES frames.
  */
 static bool tp4_skb_finish(struct sk_buff *skb)
 {
@@ -62,16 +61,16 @@ static bool tp4_skb_finish(struct sk_buff *skb)
 }
 
 /**
- * tp4a_add_skb() - let an array's source have an skb
+ * tp4a_add_skb() - add an skb to an array's source
  * @a:		an array with skbs as its source
- * @skb:	the skb, its data at the link layer header; it is consumed
+ * @skb:	the skb, with its data at the link layer header; it is consumed
  *
- * A packet to be segmented becomes several, checksums are finished, a VLAN tag
- * goes back into the packet. Beside its data, the skb says what it said before,
- * but that checksums that were finished are right.
+ * Segments GSO packets, finishes checksums and puts a VLAN tag back into the
+ * data. The other fields of the skb stay as they are; the checksum state is
+ * updated.
  *
- * Context: Softirq, as NAPI.
- * Return: packets that had to be dropped.
+ * Context: Softirq (NAPI).
+ * Return: the number of packets dropped.
  */
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 {
@@ -124,15 +123,16 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb)
 EXPORT_SYMBOL_GPL(tp4a_add_skb);
 
 /**
- * tp4a_next_skb() - tp4a_next_packet() for who wants to see the skb
+ * tp4a_next_skb() - get the next packet and its skb
  * @a:	an array with skbs as its source
  * @p:	set to the packet
  *
- * For all that is processed between two flushes, or for nothing of it.
+ * Between two flushes, use either this function or tp4a_next_packet(), not
+ * both.
  *
- * Context: Softirq, as NAPI.
- * Return: the skb, which lives until the packet is flushed; NULL if there is
- * none.
+ * Context: Softirq (NAPI).
+ * Return: the skb, which is freed when the packet is flushed, or NULL if there
+ * is none.
  */
 struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 			      struct tp4_frame_set *p)
@@ -148,14 +148,14 @@ struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 EXPORT_SYMBOL_GPL(tp4a_next_skb);
 
 /**
- * tp4f_set_from_skb() - tell what an skb tells of a packet
- * @p:		the packet, of an array for Rx that tp4a_has_meta(); its frames
- *		have been set
+ * tp4f_set_from_skb() - set the metadata of a received packet from an skb
+ * @p:		the packet, of an Rx array for which tp4a_has_meta() is true;
+ *		call this after tp4f_set_frame() or tp4f_set_len()
  * @skb:	the skb
  *
- * As tp4f_set_hash() and its like, for what is known of them.
+ * Calls tp4f_set_hash() and similar functions for the fields that the skb has.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 {
@@ -170,7 +170,7 @@ void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 }
 EXPORT_SYMBOL_GPL(tp4f_set_from_skb);
 
-/* Copy a packet to an skb that has room for it. */
+/* Copy a packet to an skb. */
 static void tp4f_copy_to_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 {
 	u32 pos = 0;
@@ -185,14 +185,15 @@ static void tp4f_copy_to_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 }
 
 /**
- * tp4f_build_skb() - copy a packet to an skb, with what is left to be done to it
- * @p:		the packet, of an array for Tx, with a link layer header at least
+ * tp4f_build_skb() - copy a packet with a checksum or GSO request to an skb
+ * @p:		the packet, of a Tx array, at least as long as a link layer
+ *		header
  * @dev:	the device that sends it
- * @hdr:	what tp4f_get_vnet_hdr() has said of it
+ * @hdr:	the request, see tp4f_get_vnet_hdr()
  *
- * Context: Softirq, as NAPI.
- * Return: the skb, its data at the link layer header; or an ERR_PTR: -EINVAL if
- * @hdr does not fit the packet, -ENOMEM.
+ * Context: Softirq (NAPI).
+ * Return: the skb, with its data at the link layer header, or an ERR_PTR:
+ * -EINVAL if @hdr is invalid for the packet, or -ENOMEM.
  */
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 			       const struct virtio_net_hdr *hdr)
@@ -298,14 +299,14 @@ static const struct tp4_array_ops tp4a_skb_source_ops = {
 };
 
 /**
- * tp4a_skb_source_new() - make an array whose packets are skbs
- * @elems:	frames that it must have room for
+ * tp4a_skb_source_new() - allocate an array with skbs as its source
+ * @elems:	minimum number of frames that it can hold
  *
- * tp4a_add_skb() gives it packets, tp4a_populate() makes them frames, and
- * tp4a_flush() frees those that have been processed.
+ * tp4a_add_skb() adds skbs to the source, tp4a_populate() adds their frames to
+ * the array, and tp4a_flush() frees the skbs that have been processed.
  *
  * Context: Process context, may sleep.
- * Return: the array, or NULL where there is no memory.
+ * Return: the array, or NULL if there is no memory.
  */
 struct tp4_packet_array *tp4a_skb_source_new(size_t elems)
 {
@@ -343,7 +344,7 @@ static void tp4a_populate_empty(struct tp4_packet_array *a)
 	}
 }
 
-/* Make an skb of one frame, or free it. */
+/* Build an skb around one frame; free the frame on failure. */
 static struct sk_buff *tp4a_frame_skb(const struct tp4_packet_array *a,
 				      const struct tp4_frame *frame)
 {
@@ -360,7 +361,7 @@ static struct sk_buff *tp4a_frame_skb(const struct tp4_packet_array *a,
 	return skb;
 }
 
-/* Let an skb go on with another one. */
+/* Append an skb to the frag_list of another one. */
 static void tp4a_chain_skb(struct sk_buff *skb, struct sk_buff *last,
 			   struct sk_buff *next)
 {
@@ -374,7 +375,7 @@ static void tp4a_chain_skb(struct sk_buff *skb, struct sk_buff *last,
 }
 
 /* Add the data of one frame to the last part of an skb.
- * Return: what is the last part now, or NULL where there is no memory.
+ * Return: the new last part, or NULL if there is no memory.
  */
 static struct sk_buff *tp4a_add_frame(const struct tp4_packet_array *a,
 				      struct sk_buff *skb, struct sk_buff *last,
@@ -401,7 +402,7 @@ static struct sk_buff *tp4a_add_frame(const struct tp4_packet_array *a,
 	return last;
 }
 
-/* Make an skb of the frames of a packet, and forget them. */
+/* Build an skb of the frames of a packet, and remove them from the array. */
 static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
 {
 	const struct tp4_frame *frame = &a->items[a->start++ & a->mask];
@@ -456,14 +457,14 @@ static const struct tp4_array_ops tp4a_skb_sink_ops = {
 };
 
 /**
- * tp4a_skb_sink_new() - make an array whose packets become skbs
- * @elems:	frames that it must have room for
+ * tp4a_skb_sink_new() - allocate an array with skbs as its sink
+ * @elems:	minimum number of frames that it can hold
  * @opaque:	first argument of @deliver
- * @deliver:	takes the skb of a packet, its data at the link layer header;
- *		called by tp4a_flush()
+ * @deliver:	called by tp4a_flush() with the skb of each packet, whose data
+ *		is at the link layer header
  *
  * Context: Process context, may sleep.
- * Return: the array, or NULL where there is no memory.
+ * Return: the array, or NULL if there is no memory.
  */
 struct tp4_packet_array *
 tp4a_skb_sink_new(size_t elems, void *opaque,

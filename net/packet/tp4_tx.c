@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 Tx in copy mode: descriptors to skbs, in batches, and back. */
+/* TPACKET_V4 Tx in copy mode: turns descriptors into skbs and returns them */
 
 #include <linux/export.h>
 #include <linux/if_arp.h>
@@ -22,27 +22,27 @@
 #include "tp4_queue.h"
 #include "tp4_tx.h"
 
-/* Packets that are built before the first of them is sent */
+/* Number of skbs built before the first one is sent */
 #define TP4_TX_BATCH	32
 
-/* Descriptors that are returned at a time */
+/* Number of descriptors returned at a time */
 #define TP4_TX_RETURNS	64
 
-/* A packet of at most so many bytes is copied: that costs less than to look
- * after pages, as a send() of the same packet knows. With its headroom it fits
- * a slab of 2048 bytes.
+/* Packets up to this length are copied, which is cheaper than handling page
+ * references. With the headroom, it fits a slab object of 2048 bytes.
  */
 #define TP4_TX_COPY	1536
 
-/* Of a longer packet, so much is copied for the headers. */
+/* Number of bytes of a longer packet that are copied for its headers */
 #define TP4_TX_HEAD	128
 
-/* A packet that a full queue has thrown away is tried again when the queue has
- * become shorter, else once a jiffy: each try costs an skb and a drop event.
+/* A packet that a full queue has dropped is tried again when the queue is
+ * shorter, or after so many jiffies. Each attempt costs an skb and a drop
+ * event.
  */
 #define TP4_TX_RETRY	1
 
-/* Whose it is to return the packet's descriptors */
+/* Who returns the packet's descriptors */
 enum tp4_tx_state {
 	TP4_TX_IN_BATCH,	/* tp4_snd(), which has not sent the batch yet */
 	TP4_TX_IN_FLIGHT,	/* whoever frees the skb or its frames */
@@ -50,17 +50,17 @@ enum tp4_tx_state {
 };
 
 /**
- * struct tp4_tx_pkt - a packet that was taken from the ring, or a frame of it
- * @ubuf:	tells when the frames are free, where the skb refers to them
- * @node:	on @tx->freed
- * @tx:		the ring's
- * @more:	the packet's next frame; or the next one on @tx->unused
- * @next:	the next packet on @tx->waiting
- * @frame:	number of the frame in the area
+ * struct tp4_tx_pkt - a packet taken from the ring, or one frame of it
+ * @ubuf:	completion of the skb's references to the frames
+ * @node:	entry of @tx->freed
+ * @tx:		Tx state of the ring
+ * @more:	the next frame of the packet, or the next entry of @tx->unused
+ * @next:	the next packet of @tx->waiting
+ * @frame:	frame number in the area
  * @len:	bytes of the packet in the frame
- * @offset:	bytes from the frame's start to them
+ * @offset:	offset of these bytes in the frame
  * @meta:	not 0 if the frame starts with metadata
- * @state:	enum tp4_tx_state, of a packet's first frame
+ * @state:	enum tp4_tx_state, in the first frame of a packet
  */
 struct tp4_tx_pkt {
 	struct ubuf_info	ubuf;
@@ -76,9 +76,10 @@ struct tp4_tx_pkt {
 };
 
 /**
- * struct tp4_tx_load - how full the queues of a device are
- * @len:	packets queued, or queues stopped where the qdisc is bypassed
- * @drops:	packets that the qdiscs have dropped
+ * struct tp4_tx_load - fill level of a device's queues
+ * @len:	packets queued, or the number of stopped queues if the qdisc is
+ *		bypassed
+ * @drops:	packets dropped by the qdiscs
  */
 struct tp4_tx_load {
 	u32	len;
@@ -86,29 +87,29 @@ struct tp4_tx_load {
 };
 
 /**
- * struct tp4_tx - what Tx needs beside the queue
+ * struct tp4_tx - Tx state of a queue in copy mode
  * @q:		the queue
- * @unused:	entries of @pkts, for the sender alone
- * @waiting:	packets that a full device or qdisc has refused, and those that
- *		were behind them in the batch: first to be sent by the next kick
- * @is_full:	the first of @waiting was refused by a full device
- * @full_since:	jiffies then
- * @load:	how full the device was when this was last looked at
- * @ifindex:	which device that was
- * @batch:	packets to build at a time: one after a packet was refused, and
- *		twice as many after each batch that went out
- * @nr_skbs:	packets in @skbs and @first
- * @skbs:	the batch
+ * @unused:	free entries of @pkts
+ * @waiting:	packets that a full device or qdisc refused, and those behind
+ *		them in the batch; the next kick sends them first
+ * @is_full:	the first packet of @waiting was refused by a full device
+ * @full_since:	when that was, in jiffies
+ * @load:	fill level of the device when it was last checked
+ * @ifindex:	ifindex of that device
+ * @batch:	number of packets to build at a time: 1 after a packet was
+ *		refused, doubled after each batch that was sent completely
+ * @nr_skbs:	number of packets in @skbs, @first and @lens
+ * @skbs:	the skbs of the batch
  * @first:	first frame of each packet of the batch
- * @lens:	bytes of each packet of the batch, as they were posted
- * @nr_returns: descriptors in @returns
- * @returns:	what tp4_tx_flush() is to return
- * @freed:	entries of @pkts, from whoever freed them
- * @in_flight:	packets in state TP4_TX_IN_FLIGHT
- * @pkts:	one for each slot of the ring, which is as many as can be needed
+ * @lens:	posted length of each packet of the batch
+ * @nr_returns: number of descriptors in @returns
+ * @returns:	descriptors that tp4_tx_flush() returns
+ * @freed:	entries of @pkts freed by other contexts
+ * @in_flight:	number of packets in state TP4_TX_IN_FLIGHT
+ * @pkts:	one entry for each slot of the ring
  *
- * All but @freed, @in_flight and the state of a packet that was sent belongs to
- * pg_vec_lock.
+ * Protected by pg_vec_lock, except for @freed, @in_flight and the state of
+ * packets that were sent.
  */
 struct tp4_tx {
 	struct tp4_queue	*q;
@@ -131,7 +132,7 @@ struct tp4_tx {
 	struct tp4_tx_pkt	pkts[];
 };
 
-/* One call of tp4_snd() */
+/* State of one call of tp4_snd() */
 struct tp4_tx_call {
 	struct packet_sock	*po;
 	struct tp4_tx		*tx;
@@ -142,7 +143,7 @@ struct tp4_tx_call {
 	bool			wait;
 	bool			raw;
 	int			hard_header_len;
-	int			reserve;	/* of it, what the data has */
+	int			reserve;	/* its length in the data */
 	int			bytes;
 	u32			budget;
 };
@@ -218,9 +219,9 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 	return first;
 }
 
-/* The frames of a packet are free, in whatever context. While the sender is at
- * its batch it returns them itself, with the others and knowing whether the
- * packet was sent. Later, they are returned here.
+/* The frames of a packet have been freed, in any context. While tp4_snd() is
+ * still working on the batch, it returns them itself, with the right error.
+ * Otherwise they are returned here.
  */
 static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 {
@@ -236,12 +237,12 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 
 	for (more = pkt; more; more = more->more)
 		descs[nr++] = (struct tpacket4_desc) { .idx = more->frame };
-	/* The sender must find an entry for each slot that it finds posted. */
+	/* Free the entries first: the sender needs one for each posted slot. */
 	for (; pkt; pkt = more) {
 		more = pkt->more;
 		llist_add(&pkt->node, &tx->freed);
 	}
-	/* The skb, or the ubuf, keeps the socket; nothing keeps the ring. */
+	/* The skb or the ubuf holds the socket, but nothing holds the ring. */
 	sk = tx->q->sk;
 	__tp4q_return(tx->q, descs, nr);
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
@@ -272,8 +273,9 @@ static const struct ubuf_info_ops tp4_tx_ubuf_ops = {
 	.complete = tp4_tx_ubuf_complete,
 };
 
-/* Let the skb's end return the packet's descriptors: that of the skb where all
- * was copied, else that of the last reference to its pages.
+/* Add an skb to the batch. The packet's descriptors are returned when the skb
+ * is freed, or, if the skb refers to the frames, when the last reference is
+ * dropped.
  */
 static void tp4_tx_add_to_batch(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 				u32 len, struct sk_buff *skb)
@@ -311,7 +313,7 @@ static void tp4_tx_parse_headers(struct sk_buff *skb, bool raw)
 		skb_set_network_header(skb, depth);
 }
 
-/* Copy the first @linear bytes of a packet, and refer to the rest. */
+/* Copy the first @linear bytes of a packet, and add references to the rest. */
 static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb, u8 *to,
 			const struct tp4_tx_pkt *pkt, u32 linear)
 {
@@ -344,8 +346,8 @@ static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb, u8 *to,
 	refcount_add(bytes, &tx->q->sk->sk_wmem_alloc);
 }
 
-/* Is there a link layer header that the device understands? What a shorter one
- * lacks is zero.
+/* Check the link layer header, and pad it with zeroes if the packet is too
+ * short.
  */
 static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 			     struct sk_buff *skb, u32 len)
@@ -359,7 +361,8 @@ static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 	       dev_validate_header(dev, skb->data, len);
 }
 
-/* Do as the metadata of a packet of @len bytes says, if it is right. */
+/* Apply the metadata of a packet of @len bytes. Return false if it is invalid.
+ */
 static noinline bool tp4_tx_do_meta(const struct tp4_tx_call *call,
 				    const struct tp4_tx_pkt *pkt, u32 len,
 				    struct sk_buff *skb)
@@ -371,7 +374,7 @@ static noinline bool tp4_tx_do_meta(const struct tp4_tx_call *call,
 				q->sk, header);
 }
 
-/* May the device send a packet that is longer than @max? */
+/* Check whether a packet may be longer than @max. */
 static bool tp4_tx_long_ok(const struct net_device *dev,
 			   const struct sk_buff *skb, u32 len, u32 max)
 {
@@ -382,8 +385,8 @@ static bool tp4_tx_long_ok(const struct net_device *dev,
 }
 
 /* Build the skb of a packet of @len bytes.
- * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE where the device will
- * never take the packet, else an errno with which it must wait.
+ * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE if the packet cannot be
+ * sent, any other error if it has to wait.
  */
 static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 				    const struct tp4_tx_pkt *pkt, u32 len)
@@ -397,13 +400,13 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	bool noblock;
 	int err;
 
-	/* What metadata says is to be segmented may have any length. */
+	/* With metadata, it may be a GSO packet, which has any length. */
 	if (unlikely(len > max + VLAN_HLEN) && !pkt->meta)
 		return ERR_PTR(-EMSGSIZE);
 
 	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
 	linear = max_t(u32, linear, reserve);
-	/* Memory of this batch comes back only once it is sent. */
+	/* Do not wait for memory that this batch itself uses. */
 	noblock = !call->wait || tx->nr_skbs;
 	if (!noblock)
 		tp4_tx_flush(tx);
@@ -458,9 +461,9 @@ static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_pkt_put(tx, pkt);
 }
 
-/* Take the next posted packet from the ring; refuse what is none.
- * Return: the packet, or NULL where no more are posted or the call's budget
- * is used up.
+/* Take the next posted packet from the ring, and refuse invalid ones.
+ * Return: the packet, or NULL if no more packets are posted or the budget of
+ * this call is used up.
  */
 static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 {
@@ -478,9 +481,9 @@ static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 	return NULL;
 }
 
-/* Memory for an skb was not to be had, or not in time. What is in the batch is
- * sent all the same, and if that was no reason but an error of the socket, which
- * is told only once, then the next call tells it.
+/* An skb could not be allocated. The packets already in the batch are still
+ * sent. A socket error, which sock_alloc_send_skb() has cleared, is stored
+ * again for the next call.
  */
 static int tp4_tx_build_error(const struct tp4_tx_call *call, int err)
 {
@@ -502,8 +505,8 @@ static int tp4_tx_build_error(const struct tp4_tx_call *call, int err)
 	return tx->nr_skbs ? 0 : err;
 }
 
-/* Turn waiting and then posted packets into a batch of skbs.
- * Return: 0, or the errno with which a packet has to wait.
+/* Build a batch of skbs, first of waiting packets, then of posted ones.
+ * Return: 0, or the error because of which a packet has to wait.
  */
 static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 {
@@ -545,8 +548,8 @@ static bool tp4_tx_is_freed(const struct tp4_tx_pkt *pkt)
 	return smp_load_acquire(&pkt->state) == TP4_TX_FREED;
 }
 
-/* Return a packet's descriptors now if its frames are free, or leave that to
- * whoever frees them.
+/* Return a packet's descriptors if its frames are free; else the context that
+ * frees them does so.
  */
 static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 			      u8 error)
@@ -561,7 +564,7 @@ static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
-/* How full are the queues of the device, all taken together? */
+/* Get the fill level of all queues of the device. */
 static struct tp4_tx_load tp4_tx_get_load(const struct tp4_tx_call *call)
 {
 	bool bypass = packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS);
@@ -586,7 +589,7 @@ static struct tp4_tx_load tp4_tx_get_load(const struct tp4_tx_call *call)
 	return load;
 }
 
-/* May a device that was full have room now? */
+/* Check whether a device that was full may have room now. */
 static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
 {
 	const struct tp4_tx *tx = call->tx;
@@ -595,10 +598,10 @@ static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
 	       tp4_tx_get_load(call).len < tx->load.len;
 }
 
-/* A packet was freed and not sent. Was there no room for it, or does a rule, a
- * driver or a missing carrier keep such packets back? A qdisc that has dropped
- * nothing since it was looked at was not full. Nor was one that was empty before
- * the second try; before the first one, nobody has looked.
+/* A packet was freed instead of being sent. Find out whether a queue was full,
+ * or a filter, the driver or a missing carrier dropped it. A qdisc was not full
+ * if its drop counters have not changed, or if it was empty before a retry.
+ * Before the first attempt its fill level is not known.
  */
 static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret)
 {
@@ -615,10 +618,10 @@ static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret)
 	return true;
 }
 
-/* Send the batch. A packet that a full device or qdisc has thrown away, and
- * those behind it, wait for the next kick. One that was refused otherwise is
- * the program's again, with an error.
- * Return: the bytes sent; *err is set where the batch was not sent whole.
+/* Send the batch. A packet that a full device or qdisc has dropped, and those
+ * behind it, wait for the next kick. A packet that was refused for another
+ * reason is returned with an error.
+ * Return: the bytes sent; *err is set if not all of the batch was sent.
  */
 static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 			     int *err)
@@ -634,7 +637,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		tx->load = tp4_tx_get_load(call);
 	}
 
-	/* The receiving end of a virtual device runs once a batch so. */
+	/* So that the receiver of a virtual device runs once per batch. */
 	local_bh_disable();
 	for (sent = 0; sent < tx->nr_skbs; sent++) {
 		ret = xmit(call->po, tx->skbs[sent]);
@@ -663,7 +666,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		tx->is_full = false;
 	}
 	for (i = tx->nr_skbs; i-- > sent;) {
-		/* It was not dropped, it is going to be built again. */
+		/* Not a drop: the skb will be built again. */
 		if (i > sent)
 			consume_skb(tx->skbs[i]);
 		tx->first[i]->next = tx->waiting;
@@ -675,7 +678,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 	return bytes;
 }
 
-/* Sleep until no more than @max packets are on their way. */
+/* Sleep until at most @max packets are in flight. */
 static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
 {
 	wait_queue_head_t *wq = sk_sleep(tx->q->sk);
@@ -704,7 +707,7 @@ static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
 	}
 again:
 	do {
-		/* What is not told in this call is told in the next one. */
+		/* Report it in the next call if this one has sent data. */
 		if (unlikely(READ_ONCE(tx->q->sk->sk_err))) {
 			if (!bytes)
 				err = sock_error(tx->q->sk);
@@ -771,7 +774,7 @@ static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 }
 
 /**
- * tp4_tx_prepare() - give the prepared Tx queue what only Tx needs
+ * tp4_tx_prepare() - allocate the Tx state of the pending Tx queue
  * @po:	the packet socket, after tp4_ring_request() for its Tx ring
  *
  * Context: Process context, under the socket lock.
@@ -802,7 +805,7 @@ int tp4_tx_prepare(struct packet_sock *po)
 EXPORT_SYMBOL_GPL(tp4_tx_prepare);
 
 /**
- * tp4_tx_busy() - tell whether packets of the Tx ring are on their way
+ * tp4_tx_busy() - check whether packets of the Tx ring are in flight
  * @po:	the packet socket, of version V4
  *
  * Context: Under pg_vec_lock or the socket lock.
@@ -817,20 +820,21 @@ bool tp4_tx_busy(const struct packet_sock *po)
 EXPORT_SYMBOL_GPL(tp4_tx_busy);
 
 /**
- * tp4_snd() - send what is posted on a socket's V4 Tx ring
+ * tp4_snd() - send the packets posted on a socket's V4 Tx ring
  * @po:		the packet socket
- * @msg:	of sendmsg(): an optional sockaddr_ll, control messages, flags
- * @xmit:	how to send an skb
+ * @msg:	message of sendmsg(): an optional sockaddr_ll, control messages,
+ *		flags
+ * @xmit:	function that sends an skb
  *
- * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT
- * returns when what was sent is free again. An error that is the socket's comes
- * with the next call where this one has sent something.
+ * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT,
+ * returns when the frames sent are free again. If this call has sent something,
+ * a socket error is reported by the next one.
  *
  * Context: Process context, may sleep; takes pg_vec_lock.
- * Return: the bytes sent, or a negative errno where nothing was: -EBUSY (the
- * ring is gone, or the driver has it), -ENXIO (no device), -ENETDOWN, -ENOBUFS
- * (device or qdisc full), -EAGAIN (send buffer full), -ETIMEDOUT, -EINTR and
- * -ERESTARTSYS, or what sock_cmsg_send() and the device return.
+ * Return: the bytes sent, or a negative errno if nothing was sent: -EBUSY (the
+ * ring was removed, or is used by the driver), -ENXIO (no device), -ENETDOWN,
+ * -ENOBUFS (device or qdisc full), -EAGAIN (send buffer full), -ETIMEDOUT,
+ * -EINTR, -ERESTARTSYS, or an error of sock_cmsg_send() or the device.
  */
 int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 {
@@ -844,7 +848,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	int err;
 
 	mutex_lock(&po->pg_vec_lock);
-	/* packet_sendmsg() looked without the lock. */
+	/* packet_sendmsg() checked it without the lock. */
 	q = po->tp4_queue[TP4_TX];
 	/* Pairs with the release in tp4_zc_disable(). */
 	if (unlikely(!q || smp_load_acquire(&q->zerocopy))) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* XDP on the packets of a zero-copy ring, before the program gets them.
+/* XDP for packets of a zero-copy ring, before they are published
  *
- * A packet of one frame meets the XDP program where it lies. What the kernel
- * then keeps, and a packet of several frames, is copied: nothing that the
- * kernel relies on may stand where user space can write.
+ * The XDP program runs on packets of one frame in place. Packets of several
+ * frames, and packets that the kernel keeps, are copied: the kernel must not
+ * rely on data that user space can write to.
  */
 
 #include <linux/bpf.h>
@@ -18,8 +18,8 @@
 
 #define TP4_XDP_TAIL	SKB_DATA_ALIGN(sizeof(struct skb_shared_info))
 
-/* Make an XDP buffer of @len bytes, of pages. What is before @meta bytes of
- * metadata has room for a struct xdp_frame.
+/* Allocate an XDP buffer of @len bytes in pages, with room for a struct
+ * xdp_frame before @meta bytes of metadata.
  */
 static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 			  u32 len, u32 meta)
@@ -56,7 +56,7 @@ static bool tp4_xdp_alloc(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 	return true;
 }
 
-/* Copy a packet, and the metadata before it, out of its frames. */
+/* Copy a packet and its XDP metadata out of its frames. */
 static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 			 struct tp4_frame_set *p, u32 meta)
 {
@@ -77,10 +77,10 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 	return true;
 }
 
-/* Copy a packet that XDP has changed back into its frames. What an end of the
- * packet has grown by goes to the headroom or to the last frame. The copy was
- * made before the program ran, so without metadata.
- * Return: whether they have room for it.
+/* Copy a packet back into its frames after the XDP program has run. If the
+ * packet has grown, the new bytes go to the headroom or to the last frame. The
+ * copy was made without metadata, so the program starts with none.
+ * Return: false if the packet does not fit the frames.
  */
 static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 {
@@ -108,7 +108,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 		__bpf_xdp_load_bytes(buff, pos, tp4f_get_data(p), part);
 		pos += part;
 	}
-	/* What is behind is free. */
+	/* The remaining frames are free. */
 	p->end = p->curr;
 	tp4f_first(p)->flags |= meta_flags;
 	return p->end != p->start;
@@ -122,12 +122,12 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 	struct xdp_buff *buff = xdp->buff;
 	u32 act, headroom = XDP_PACKET_HEADROOM;
 
-	/* A VLAN tag that was put back took some of it, and what is before that
-	 * is the program's, or metadata.
+	/* A VLAN tag that was put back has used some of the headroom. The bytes
+	 * before the headroom belong to user space.
 	 */
 	if (unlikely(frame->offset < a->offset))
 		headroom -= a->offset - frame->offset;
-	/* There is no skb_shared_info behind the data: all of it is room. */
+	/* Without skb_shared_info, the whole frame can be used as tailroom. */
 	hard_start = start + frame->offset - headroom;
 	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset + headroom +
 			    TP4_XDP_TAIL, xdp->rxq);
@@ -185,9 +185,9 @@ static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p,
 	       tp4f_get_data(p) - meta, meta);
 }
 
-/* Run the program on a packet; @rxq is of what is copied.
- * Return: whether the packet goes to the ring, by what is left of @p then;
- * else its frames are free.
+/* Run the program on a packet. @rxq describes the memory of copies.
+ * Return: true if the packet goes to the ring, in the remaining frames of @p;
+ * else all its frames are free.
  */
 static bool tp4_xdp_packet(struct tp4_xdp *xdp, struct xdp_rxq_info *rxq,
 			   struct tp4_frame_set *p)
@@ -255,14 +255,14 @@ error:
 }
 
 /**
- * tp4a_copy_to_kernel() - let the stack have a copy of what the ring gets
+ * tp4a_copy_to_kernel() - copy packets for the stack
  * @a:		an Rx array of a V4 ring that tp4a_set_xdp() was called for
- * @end:	behind the last frame that the ring gets
+ * @end:	position after the last frame to copy
  *
- * Before the ring gets it, for then the program can write to it. The copies
- * wait to be flushed, behind what XDP has passed to the stack alone.
+ * Called before the packets are published, after which user space may modify
+ * them. The caller must flush the copies.
  *
- * Context: Softirq, as NAPI.
+ * Context: Softirq (NAPI).
  */
 void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end)
 {
@@ -276,13 +276,13 @@ void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end)
 }
 
 /**
- * tp4a_run_xdp() - run XDP on what has been received, and flush
- * @a:	an Rx array of a V4 ring with a program, and with frames to flush
+ * tp4a_run_xdp() - run the XDP program on received packets, and flush them
+ * @a:	an Rx array of a V4 ring with an XDP program and frames to flush
  *
- * What tp4a_flush() calls.
+ * Called by tp4a_flush().
  *
- * Context: Softirq, as NAPI.
- * Return: packets given to the program of the ring.
+ * Context: Softirq (NAPI).
+ * Return: the number of packets published on the ring.
  */
 int tp4a_run_xdp(struct tp4_packet_array *a)
 {
@@ -291,7 +291,7 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	struct xdp_rxq_info rxq = *xdp->rxq;
 	int packets = 0;
 
-	/* What is copied is copied to whole pages. */
+	/* Copies are made in whole pages. */
 	rxq.mem.type = MEM_TYPE_PAGE_SHARED;
 	rxq.mem.id = 0;
 	rxq.frag_size = PAGE_SIZE;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Zero-copy mode of a TPACKET_V4 socket: who has which queue pair.
+/* Zero-copy mode of TPACKET_V4: binding of sockets to queue pairs
  *
- * A socket enters zero-copy mode under its lock and RTNL, in this order, and
- * leaves it under RTNL alone: a device may go away at any time, and RTNL must
- * not wait for a socket that somebody blocks in.
+ * A socket enters zero-copy mode under its lock and RTNL, in this order. It
+ * leaves it under RTNL alone: a device can go away at any time, and RTNL must
+ * not wait for the lock of a socket.
  */
 
 #include <kunit/visibility.h>
@@ -34,7 +34,7 @@
 #include "tp4_status.h"
 #include "tp4_zc.h"
 
-/* Bytes of data that a frame must at least take */
+/* Minimum number of data bytes in a frame */
 #define TP4_ZC_ROOM_MIN	64
 
 /**
@@ -43,11 +43,11 @@
  * @tx:		its Tx ring
  * @sk:		the socket
  * @dev:	the device
- * @dev_tracker: of the reference to @dev
- * @queue_pair:	of the device
+ * @dev_tracker: tracks the reference to @dev
+ * @queue_pair:	queue pair of the device
  *
- * Does not change while po->tp4_zc and the tp4 of the device's Rx queue point
- * at it. Both are set and cleared under RTNL.
+ * Constant while po->tp4_zc and the tp4 member of the device's Rx queue point
+ * to it. Both are set and cleared under RTNL.
  */
 struct tp4_zc {
 	struct tp4_zc_ring		rx;
@@ -86,7 +86,7 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 	return zc->dev->netdev_ops->ndo_tp4_zerocopy(zc->dev, &parms);
 }
 
-/* Give back what is posted and nobody has taken. */
+/* Return posted descriptors that have not been taken. */
 static void tp4_zc_drain(struct tp4_queue *q, int error)
 {
 	struct tpacket4_desc desc;
@@ -124,8 +124,8 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 	}
 	WRITE_ONCE(po->tp4_zc_pair, 0);
 	sock_hold(sk);
-	/* Pairs with the acquire in tp4_zc_is_on(): who sees this may remove
-	 * the rings, and close() need not wait.
+	/* Pairs with the acquire in tp4_zc_is_on(). From here on the rings may
+	 * be removed, and close() need not wait.
 	 */
 	smp_store_release(&po->tp4_zc, (struct tp4_zc __rcu *)NULL);
 
@@ -148,14 +148,15 @@ VISIBLE_IF_KUNIT bool tp4_zc_is_taken(struct net_device *dev, int queue_pair)
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 
-/* Hand the Tx ring over to the driver, if copy mode has nothing on its way. */
+/* Hand the Tx ring over to the driver unless copy mode has packets in flight.
+ */
 static bool tp4_zc_take_tx(struct packet_sock *po)
 {
 	struct tp4_queue *q = po->tp4_queue[TP4_TX];
 
 	if (!q)
 		return true;
-	/* Whoever holds the lock is sending, maybe for long. */
+	/* The holder of the lock is sending, which may take long. */
 	if (!mutex_trylock(&po->pg_vec_lock))
 		return false;
 
@@ -165,7 +166,7 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	return q->zerocopy;
 }
 
-/* The socket's hook is off the network. */
+/* Called with the socket's packet hook unregistered */
 static int tp4_zc_enable(struct packet_sock *po, int n)
 {
 	struct tp4_queue *rx = po->tp4_queue[TP4_RX];
@@ -239,7 +240,7 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 
 	if (n && zc)
 		return zc->queue_pair == n - 1 ? 0 : -EBUSY;
-	/* What is bound to all devices is bound to none that has a queue. */
+	/* A socket bound to all devices has no queue pair. */
 	if (n && (!packet_is_v4(po) ||
 		  (!po->ifindex && packet_sock_flag(po, PACKET_SOCK_TP4_BOUND))))
 		return -EINVAL;
@@ -250,7 +251,7 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 		tp4_zc_disable(zc, ECANCELED);
 	WRITE_ONCE(po->tp4_zc_pair, n);
 	if (n) {
-		/* Wanted, so nobody puts it back. */
+		/* tp4_zc_pair is set, so the hook stays unregistered. */
 		set_hook(sk, false);
 		if (po->ifindex > 0)
 			err = tp4_zc_enable(po, n);
@@ -265,14 +266,16 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 }
 
 /**
- * tp4_zc_setsockopt() - PACKET_ZEROCOPY
+ * tp4_zc_setsockopt() - set PACKET_ZEROCOPY
  * @sk:		the packet socket
- * @optval:	an int: n turns zero-copy mode on for queue pair n - 1, 0 off
- * @optlen:	bytes at @optval
- * @set_hook:	puts the socket's packet hook on the network or takes it off
+ * @optval:	an int: n > 0 enters zero-copy mode on queue pair n - 1, 0
+ *		leaves it
+ * @optlen:	size of @optval
+ * @set_hook:	registers or unregisters the socket's packet hook
  *
  * Context: Process context, may sleep; takes the socket lock, then RTNL.
- * Return: 0, or an errno of the table in Documentation/networking/tpacket4.rst.
+ * Return: 0 or an error, see the table in
+ * Documentation/networking/tpacket4.rst.
  */
 int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		      tp4_set_hook_t set_hook)
@@ -298,7 +301,7 @@ int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
 EXPORT_SYMBOL_GPL(tp4_zc_setsockopt);
 
 /**
- * tp4_zc_bind() - turn on what was asked for before bind()
+ * tp4_zc_bind() - enter zero-copy mode if it was requested before bind()
  * @sk:	the packet socket, bound
  *
  * Context: Process context, may sleep; takes the socket lock, then RTNL.
@@ -321,7 +324,7 @@ EXPORT_SYMBOL_GPL(tp4_zc_bind);
 
 /**
  * tp4_zc_release() - take a closing socket out of zero-copy mode
- * @sk:	the packet socket, which no file has any more
+ * @sk:	the packet socket, which no file refers to any more
  *
  * Context: Process context, may sleep; takes RTNL.
  */
@@ -339,11 +342,11 @@ void tp4_zc_release(struct sock *sk)
 EXPORT_SYMBOL_GPL(tp4_zc_release);
 
 /**
- * tp4_zc_queue_pair() - tell which queue pair a socket has
+ * tp4_zc_queue_pair() - get the queue pair of a socket
  * @po:	the packet socket
  *
  * Context: Any.
- * Return: the queue pair's number, plus one, or 0 outside zero-copy mode.
+ * Return: the number of the queue pair plus one, or 0 in copy mode.
  */
 int tp4_zc_queue_pair(const struct packet_sock *po)
 {
@@ -359,12 +362,12 @@ int tp4_zc_queue_pair(const struct packet_sock *po)
 EXPORT_SYMBOL_GPL(tp4_zc_queue_pair);
 
 /**
- * tp4_queue_inode() - name the socket that has a queue pair
+ * tp4_queue_inode() - get the inode number of a queue pair's socket
  * @dev:	the device
  * @queue_pair:	the queue pair
  *
  * Context: Under RTNL.
- * Return: the socket's inode number, or 0 if the queue pair is not taken.
+ * Return: the inode number, or 0 if no socket is bound to the queue pair.
  */
 unsigned long tp4_queue_inode(const struct net_device *dev,
 			      unsigned int queue_pair)
@@ -383,33 +386,33 @@ static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
 	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
 }
 
-/* Must the driver be told of frames to receive into? */
+/* Check whether the driver needs a kick for posted Rx frames. */
 static u32 tp4_zc_rx_wakeup(const struct tp4_zc *zc)
 {
-	/* Pairs with that of tp4a_need_wakeup(). */
+	/* Pairs with the barrier in tp4a_need_wakeup(). */
 	smp_mb();
 	return READ_ONCE(zc->rx.need_wakeup) && tp4q_is_posted(zc->rx.q) ?
 	       TP4_WAKEUP_RX : 0;
 }
 
-/* Has all that was posted come back? The driver may be at it, and wakes this
- * socket once it has returned what it takes now. Half a chain is not sent before
- * the other half is posted.
+/* Check whether all posted packets have been returned. A driver that is working
+ * on the ring wakes the socket when it has returned what it takes now. An
+ * incomplete packet does not count, as it cannot be sent.
  */
 static bool tp4_zc_is_sent(const struct tp4_queue *q)
 {
 	unsigned long in = READ_ONCE(q->in);
 
-	/* What is posted is taken, then returned: look in this order. */
+	/* Descriptors are posted, taken, then returned: check in this order. */
 	smp_rmb();
 	if (tp4q_tx_ready(q, TP4_TX_DESCS))
 		return false;
-	/* What is returned is published before it is counted. */
+	/* Returned descriptors are published before they are counted. */
 	smp_rmb();
 	/* Pairs with the release in tp4q_zc_returned(). */
 	if (atomic_long_read_acquire(&q->out) != in)
 		return false;
-	/* If this has moved on, all of the above was about the past. */
+	/* If it has changed, the checks above are out of date. */
 	return READ_ONCE(q->in) == in;
 }
 
@@ -418,9 +421,7 @@ static bool tp4_zc_is_done(const struct packet_sock *po)
 	const struct tp4_zc *zc;
 	bool done;
 
-	/* A ring is not removed while this is not NULL, and for a grace period
-	 * after that.
-	 */
+	/* A ring can only be removed a grace period after this is NULL. */
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
@@ -428,7 +429,7 @@ static bool tp4_zc_is_done(const struct packet_sock *po)
 	return done;
 }
 
-/* Sleep until all that was posted has come back. */
+/* Sleep until all posted packets have been returned. */
 static int tp4_zc_wait(struct packet_sock *po)
 {
 	long left = sock_sndtimeo(&po->sk, false);
@@ -441,15 +442,15 @@ static int tp4_zc_wait(struct packet_sock *po)
 }
 
 /**
- * tp4_zc_snd() - let the driver send what is posted on a Tx ring
+ * tp4_zc_snd() - let the driver send the packets posted on a Tx ring
  * @po:		the packet socket
- * @msg:	of sendmsg(): only its flags count
+ * @msg:	message of sendmsg(), of which only the flags are used
  *
- * With SO_BUSY_POLL the queue is looked after here. Without MSG_DONTWAIT
- * returns when all that was posted has come back.
+ * With SO_BUSY_POLL, polls the queue pair. Without MSG_DONTWAIT, returns when
+ * all posted packets have been returned.
  *
  * Context: Process context, may sleep.
- * Return: 0, -EBUSY where zero-copy mode was left just now, -ENETDOWN,
+ * Return: 0, -EBUSY if the socket is no longer in zero-copy mode, -ENETDOWN,
  * -ETIMEDOUT, or -ERESTARTSYS.
  */
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
@@ -464,7 +465,7 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	if (likely(zc)) {
-		/* What was posted may be on its way by now. */
+		/* Busy polling may have taken all packets already. */
 		if (looked && netif_running(zc->dev) &&
 		    !(zc->tx.q && tp4q_is_posted(zc->tx.q)))
 			err = 0;
@@ -481,7 +482,7 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 EXPORT_SYMBOL_GPL(tp4_zc_snd);
 
 /**
- * tp4_zc_poll() - before poll() sleeps, let the driver look at what is posted
+ * tp4_zc_poll() - kick the driver before poll() sleeps, if necessary
  * @po:	the packet socket
  *
  * Context: Process context.
@@ -495,7 +496,7 @@ void tp4_zc_poll(struct packet_sock *po)
 	zc = rcu_dereference(po->tp4_zc);
 	if (zc)
 		flags = tp4_zc_rx_wakeup(zc);
-	/* The barrier in it is for this, too. */
+	/* The barrier in tp4_zc_rx_wakeup() also orders this. */
 	if (zc && zc->tx.q && tp4q_tx_ready(zc->tx.q, TP4_TX_DESCS))
 		flags |= TP4_WAKEUP_TX;
 	if (flags)

@@ -9,14 +9,14 @@
 
 #include "internal.h"
 
-/* How af_packet.c puts a socket's packet hook on the network, or takes it off
- * and waits until nobody is in it.
+/* Registers a socket's packet hook for af_packet.c, or unregisters it and waits
+ * until it is no longer running
  */
 typedef void (*tp4_set_hook_t)(struct sock *sk, bool on);
 
 #ifdef CONFIG_PACKET_V4
-/* Is the socket in zero-copy mode? It can leave it at any time if RTNL is not
- * held, and enter it if the socket lock is not.
+/* Check whether the socket is in zero-copy mode. Without RTNL it can leave it
+ * at any time; without the socket lock it can also enter it.
  */
 static inline bool tp4_zc_is_on(const struct packet_sock *po)
 {
@@ -24,7 +24,7 @@ static inline bool tp4_zc_is_on(const struct packet_sock *po)
 	return smp_load_acquire(&po->tp4_zc);
 }
 
-/* Is it to be in zero-copy mode, at the latest when it is bound? */
+/* Check whether it is in zero-copy mode, or will be when it is bound. */
 static inline bool tp4_zc_is_wanted(const struct packet_sock *po)
 {
 	return READ_ONCE(po->tp4_zc_pair);
@@ -56,7 +56,7 @@ static inline void tp4_zc_release(struct sock *sk)
 {
 }
 
-/* Only declared here: no call is left. */
+/* All calls of the following are optimized out. */
 int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		      tp4_set_hook_t set_hook);
 int tp4_zc_bind(struct sock *sk);
