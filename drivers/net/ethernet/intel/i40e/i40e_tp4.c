@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 in zero-copy mode: what a queue pair receives and sends.
+/* TPACKET_V4 zero-copy mode: Rx and Tx of a queue pair
  *
- * The hardware takes frames in the order in which the packet arrays have them,
- * and is done with them in that order. So a frame's place in its array follows
- * from its descriptor's distance from next_to_clean, and nothing is kept a
- * descriptor:
+ * The hardware takes and completes frames in the order of the packet arrays.
+ * The position of a frame in its array therefore follows from the distance of
+ * its descriptor from next_to_clean, and no per-descriptor state is needed:
  *
- *	Rx	next_to_clean is the array's frame at curr; further frames that
- *		the hardware has follow it
- *	Tx	a run of descriptors is a number of the array's frames, from start
- *		on; refused ones, which have no descriptor, are counted with the
- *		run that follows, if one does
+ *	Rx	the descriptor at next_to_clean has the array's frame at curr;
+ *		the following descriptors have the following frames
+ *	Tx	a run of descriptors has a number of frames, starting at start;
+ *		refused frames have no descriptor and are counted with the next
+ *		run, if there is one
  *
- * Tx goes through the pair's ordinary ring, which the stack may be using, too,
- * under the lock of its netdev queue, taken once a batch. That ring is always
- * there, so the mode is entered without a reset of the port, and XDP programs
- * that come and go do not move it. The XDP rings would be no better: they are
- * written to without a lock, by XDP_TX and by redirects from other devices.
+ * Tx uses the ordinary ring of the queue pair, under the lock of its netdev
+ * queue, which is taken once per batch. The stack may use this ring at the same
+ * time. As the ring always exists, zero-copy mode can be entered without a
+ * reset of the port, and does not depend on XDP programs. The XDP rings would
+ * not do, as XDP_TX and redirects from other devices write to them without a
+ * lock.
  *
- * What is sent in one go is a run of descriptors, with one request for a status
- * report at its end and one note in tx_bi at its start. As no next_to_watch is
- * set there, i40e_clean_tx_irq() stops at a run, and i40e_tp4_clean_tx_irq()
- * goes on from there.
+ * The packets sent in one go are a run of descriptors, with one RS bit at its
+ * end and one entry of tx_bi at its start. next_to_watch is not set in this
+ * entry, so i40e_clean_tx_irq() stops at a run and i40e_tp4_clean_tx_irq()
+ * continues from there.
  */
 
 #include <linux/bitfield.h>
@@ -39,33 +39,36 @@
 #include "i40e_txrx_common.h"
 #include "i40e_xsk.h"
 
-/* Frames of packets on their way to the stack; a batch of the longest fits */
+/* Frames in the array of packets to the stack; fits a batch of the longest ones
+ */
 #define I40E_TP4_TO_KERNEL	128
 
-/* Descriptors in a run, or some more, and runs before Rx has its turn */
+/* Minimum number of descriptors after which a run ends, and maximum number of
+ * runs in one poll
+ */
 #define I40E_TP4_RUN		64
 #define I40E_TP4_RUNS		4
 
-/* Descriptors that are left to the stack. i40e_clean_tx_irq() wakes a stopped
- * queue for so many, and so it finds them whatever is left here. A short ring,
- * where the stack may need them all, is shared by halves.
+/* Number of descriptors reserved for the stack, the same number for which
+ * i40e_clean_tx_irq() wakes a stopped queue. In a short ring, half of the
+ * descriptors are reserved.
  */
 #define I40E_TP4_TX_RESERVED	(2 * DESC_NEEDED)
 
-/* With so few frames to receive into, look again after so long */
+/* With fewer Rx frames than this, check the ring again after an interval. */
 #define I40E_TP4_RX_LOW		I40E_RX_BUFFER_WRITE
 #define I40E_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
 #define I40E_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
 
 /**
- * i40e_tp4_wake() - let NAPI look at a queue pair
+ * i40e_tp4_wake() - schedule the NAPI of a queue pair
  * @tp4:	the queue pair
  *
- * If NAPI does not run just now, it is an interrupt that starts it, so that it
- * runs where the interrupt's affinity wants it. With MSI and INTx there is none
- * that i40e_intr() would take for a queue's.
+ * If NAPI is not running, triggers an interrupt, so that NAPI runs on the CPU
+ * that the interrupt's affinity selects. With MSI and INTx, i40e_intr() would
+ * not attribute a software interrupt to a queue, so NAPI is scheduled directly.
  *
- * Context: Any but hard interrupt, under RCU.
+ * Context: Any except hard interrupt, under RCU.
  */
 void i40e_tp4_wake(const struct i40e_tp4 *tp4)
 {
@@ -84,8 +87,8 @@ void i40e_tp4_wake(const struct i40e_tp4 *tp4)
 
 /* ---- Rx ---- */
 
-/* No interrupt comes from a ring without descriptors, and a program that has not
- * mapped the status page does not tell when it posts frames.
+/* A ring without descriptors raises no interrupt, and a program that has not
+ * mapped the status page does not kick when it posts frames.
  */
 static void i40e_tp4_refill_later(struct i40e_tp4 *tp4, bool some)
 {
@@ -136,7 +139,7 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 
 		tp4f_dma_sync_for_device(&p, rx_ring->rx_buf_len);
 		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma_of(&p, &dma));
-		/* The status is here, too. */
+		/* Also clears the status of the write-back format. */
 		rx_desc->read.hdr_addr = 0;
 		if (unlikely(++ntu == rx_ring->count))
 			ntu = 0;
@@ -148,7 +151,7 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
  * i40e_tp4_alloc_rx_buffers() - hand the first frames to the hardware
  * @rx_ring:	Rx ring of a zero-copy queue pair, configured
  *
- * So that nothing is lost from when the ring is enabled until NAPI runs.
+ * So that no packet is lost between enabling the ring and the first NAPI run.
  *
  * Context: Process context, while the pair's NAPI is off.
  */
@@ -159,7 +162,7 @@ void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
 	local_bh_enable();
 }
 
-/* Tell the program what the hardware has found out of a packet. */
+/* Set the metadata of a packet from its descriptor. */
 static void i40e_tp4_set_meta(struct i40e_ring *rx_ring,
 			      union i40e_rx_desc *rx_desc,
 			      struct tp4_frame_set *p)
@@ -172,7 +175,7 @@ static void i40e_tp4_set_meta(struct i40e_ring *rx_ring,
 	tp4f_set_from_skb(p, meta_skb);
 }
 
-/* Put a tag that the hardware has taken off back in its place. */
+/* Put a VLAN tag that the hardware has stripped back into the packet. */
 static void i40e_tp4_push_tag(struct tp4_frame_set *p, __le16 tag)
 {
 	u32 offset = tp4f_get_data_offset(p) - VLAN_HLEN;
@@ -187,8 +190,8 @@ static void i40e_tp4_push_tag(struct tp4_frame_set *p, __le16 tag)
 	eth->h_vlan_TCI = htons(le16_to_cpu(tag));
 }
 
-/* Take the next packet, of @nr descriptors, from the hardware.
- * Return: its bytes, or 0 if there is no packet in them.
+/* Receive the next packet, which has @nr descriptors.
+ * Return: its length, or 0 if the descriptors hold no valid packet.
  */
 static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 {
@@ -205,7 +208,7 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 		rx_desc = i40e_tp4_rx_next(rx_ring, &ntc, rx, &p);
 		if (i40e_tp4_rx_report(rx_ring, rx_desc, qword)) {
 			tp4a_reuse(rx, 1);
-			/* What came before has moved up. */
+			/* The frames before it have moved up. */
 			if (frames) {
 				first.start++;
 				first.curr++;
@@ -226,7 +229,7 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 		return 0;
 	rx_ring->rx_stats.non_eop_descs += frames - 1;
 	if (unlikely(qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT))) {
-		/* The port has counted it. */
+		/* Counted by the port's statistics. */
 		tp4a_reuse(rx, frames);
 		return 0;
 	}
@@ -303,12 +306,12 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 
 static bool i40e_tp4_is_run(const struct i40e_ring *tx_ring, u32 ntc)
 {
-	/* The stack may be writing there, but not this flag. */
+	/* The stack may write to the entry, but never sets this flag. */
 	return READ_ONCE(tx_ring->tx_bi[ntc].tx_flags) & I40E_TX_FLAGS_TP4;
 }
 
-/* Give back what has been sent.
- * Return: whether what has been sent as well is the stack's.
+/* Return the frames that have been sent.
+ * Return: true if completed descriptors of the stack follow.
  */
 static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 {
@@ -333,14 +336,14 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 
 	tx_ring->next_to_clean = ntc;
 	tp4->tx_in_flight -= frames;
-	/* What was refused since comes behind the last run. */
+	/* Frames refused since are behind the last run. */
 	if (!tp4->tx_in_flight)
 		frames = tp4a_nr_done(tp4->tx);
 	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
 }
 
-/* Descriptors that have been written and not handed to the hardware */
+/* Descriptors written but not yet handed to the hardware */
 struct i40e_tp4_run {
 	u32	ntu;		/* next to use */
 	u32	descs;
@@ -348,7 +351,7 @@ struct i40e_tp4_run {
 	u32	bytes;
 };
 
-/* Write the descriptor of a frame. */
+/* Write the Tx descriptor of a frame. */
 static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 				struct i40e_tx_desc *tx_desc,
 				dma_addr_t dma, u32 len, u32 cmd, u32 offset)
@@ -359,8 +362,8 @@ static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 		build_ctob(cmd | I40E_TX_DESC_CMD_ICRC, offset, len, 0);
 }
 
-/* Post packets of one frame each, as most are, up to one that is not, has
- * metadata, or is shorter or longer than usual.
+/* Post packets of one frame, the common case, up to one that has more frames,
+ * has metadata, or is shorter or longer than usual.
  */
 static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 				struct i40e_tp4_run *run, u32 max)
@@ -397,7 +400,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 	run->bytes += bytes;
 }
 
-/* What is wrong with a packet that was posted? */
+/* Check whether a packet can be sent. */
 static int i40e_tp4_check(const struct net_device *dev,
 			  const struct tp4_frame_set *p)
 {
@@ -410,9 +413,9 @@ static int i40e_tp4_check(const struct net_device *dev,
 	return tp4f_check_len(p, dev, len);
 }
 
-/* Let the hardware finish the checksum of a packet, TCP or UDP: set what its
- * descriptors say of that. The hardware takes lengths of headers, so they are
- * taken from the packet, and must lead to where the checksum starts.
+/* Set the descriptor fields for the checksum offload of a TCP or UDP packet.
+ * The hardware wants header lengths, so parse the headers and check that the
+ * transport header is at the start of the checksum.
  */
 static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
 			 u32 *td_cmd, u32 *td_offset)
@@ -425,7 +428,7 @@ static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
 	__be16 protocol;
 	u8 l4;
 
-	/* The program can write to the packet all the time. */
+	/* User space can write to the packet, so parse a copy. */
 	len = min_t(u32, len, sizeof(header));
 	memcpy(header, tp4f_get_data(p), len);
 	memset(header + len, 0, sizeof(header) - len);
@@ -470,7 +473,7 @@ static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
 	return 0;
 }
 
-/* Do as the metadata of a packet says: set what its descriptors say of that. */
+/* Set the descriptor fields for the metadata of a packet. */
 static noinline int i40e_tp4_do_meta(const struct tp4_frame_set *p, u32 *td_cmd,
 				     u32 *td_offset)
 {
@@ -490,7 +493,7 @@ static noinline int i40e_tp4_do_meta(const struct tp4_frame_set *p, u32 *td_cmd,
 			     td_cmd, td_offset);
 }
 
-/* Post the next packet, if it may be sent. */
+/* Post the next packet, or set its error. */
 static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 				 struct i40e_tp4_run *run)
 {
@@ -523,7 +526,7 @@ static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 	run->packets++;
 }
 
-/* Send a run of descriptors, those from next_to_use on. */
+/* Hand the run of descriptors at next_to_use to the hardware. */
 static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 			     const struct i40e_tp4_run *run)
 {
@@ -542,7 +545,7 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	txq_trans_cond_update(txring_txq(tx_ring));
 }
 
-/* Hand packets to the hardware.
+/* Send a run of packets.
  * Return: false if the ring has no room.
  */
 static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
@@ -556,7 +559,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	__netif_tx_lock(nq, smp_processor_id());
 	run.ntu = tx_ring->next_to_use;
 	room = I40E_DESC_UNUSED(tx_ring);
-	/* As many as leave room for one more packet, of the longest */
+	/* Leave room for one packet of the maximum number of descriptors. */
 	room -= min(room, reserved + I40E_MAX_BUFFER_TXD - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
 	while (run.descs < room && tp4a_nr_to_do(tx) &&
@@ -569,7 +572,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 		i40e_tp4_end_run(tx_ring, &run);
 	__netif_tx_unlock(nq);
 
-	/* Where all were refused, nothing else gives them back. */
+	/* If all packets were refused, no completion returns them. */
 	if (unlikely(!tx_ring->tp4->tx_in_flight))
 		tp4a_flush(tx);
 	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
@@ -578,13 +581,13 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 
 /**
  * i40e_tp4_clean_tx_irq() - send on a zero-copy queue pair
- * @tx_ring:	its Tx ring, of which i40e_clean_tx_irq() has taken what is the
- *		stack's
+ * @tx_ring:	its Tx ring, after i40e_clean_tx_irq() has cleaned the stack's
+ *		packets
  *
- * Gives sent frames back first.
+ * Returns completed frames first.
  *
  * Context: NAPI of the ring; takes the lock of its netdev queue.
- * Return: false if NAPI must come again without an interrupt.
+ * Return: false if NAPI must run again without an interrupt.
  */
 bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 {
@@ -597,23 +600,24 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 	for (; tp4a_nr_to_do(tx); runs++) {
 		if (runs == I40E_TP4_RUNS)
 			return false;
-		/* What fills the ring brings an interrupt when it is sent. */
+		/* If the ring is full, an interrupt schedules NAPI. */
 		if (!i40e_tp4_xmit_run(tx_ring))
 			return done;
 	}
 
-	/* What is posted from here on comes with a kick, which is not lost
-	 * while NAPI runs.
+	/* The program kicks for packets posted from here on. A kick while NAPI
+	 * is running is not lost.
 	 */
 	tp4a_need_wakeup(tx, true);
 	return done && !tp4a_has_work(tx);
 }
 
 /**
- * i40e_tp4_return_tx() - give back what was being sent
+ * i40e_tp4_return_tx() - return all Tx frames
  * @tp4:	the queue pair
  *
- * Context: Process context, while NAPI is off and the hardware has stopped.
+ * Context: Process context, while NAPI is disabled and the hardware has
+ * stopped.
  */
 void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
 {
@@ -626,13 +630,13 @@ void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
 	local_bh_enable();
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- setup and teardown ---- */
 
 /**
  * i40e_tp4_free() - free a queue pair's arrays
- * @tp4:	what i40e_tp4_alloc() has returned, of no ring any more
+ * @tp4:	the queue pair, which is no longer attached to rings
  *
- * The frames in them go back to the program.
+ * Returns the frames in them to the program.
  *
  * Context: Process context, may sleep.
  */
@@ -647,13 +651,13 @@ void i40e_tp4_free(struct i40e_tp4 *tp4)
 }
 
 /**
- * i40e_tp4_alloc() - make the arrays for a queue pair
+ * i40e_tp4_alloc() - allocate the arrays of a queue pair
  * @vsi:	its VSI
- * @parms:	of ndo_tp4_zerocopy
- * @buf_len:	bytes that the hardware may write to a frame
+ * @parms:	parameters of ndo_tp4_zerocopy
+ * @buf_len:	number of bytes that the hardware may write to a frame
  *
  * Context: In ndo_tp4_zerocopy, may sleep.
- * Return: the queue pair, or NULL where there is no memory.
+ * Return: the queue pair, or NULL if there is no memory.
  */
 struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 				const struct tp4_netdev_parms *parms,
@@ -680,7 +684,7 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		if (!tp4->tx)
 			goto free;
 	}
-	/* It takes over what copy mode had, so it comes last. */
+	/* tp4a_rx_new() takes over frames of copy mode, so call it last. */
 	if (parms->rx_opaque) {
 		tp4->rx = tp4a_rx_new(parms->rx_opaque, vsi->num_rx_desc, dev);
 		if (!tp4->rx)

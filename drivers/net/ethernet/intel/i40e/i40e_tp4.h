@@ -10,25 +10,24 @@
 
 /**
  * struct i40e_tp4 - a queue pair in zero-copy mode
- * @parms:	whom to tell when the queue pair is lost
- * @rx:		what it receives
- * @tx:		what it sends
- * @to_kernel:	packets that XDP passes to the stack instead
- * @xdp:	the XDP program that @rx meets
- * @xdp_buff:	what that program gets to see
- * @rx_ring:	the ring that is being cleaned, for @to_kernel
- * @meta_skb:	an skb without data, that the hardware's findings go by to the
- *		metadata of a packet; NULL where the program does not want it
- * @q_vector:	whose NAPI all of this belongs to, or NULL while that is off
- * @refill:	wakes NAPI when there were not enough frames to receive into
- * @refill_ns:	after so long
- * @tx_in_flight:	frames of @tx in runs that have not been reaped
- * @rx_buf_len:	bytes that the hardware may write to a frame
- * @leaving:	it is not set up for the program again; under tp4_lock
- * @stuck:	the hardware may still have its frames, until the function is
+ * @parms:	parameters of ndo_tp4_zerocopy, for error reports
+ * @rx:		received packets, or NULL if the socket only sends
+ * @tx:		packets to send, or NULL if the socket only receives
+ * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
+ * @xdp:	XDP program for packets in @rx
+ * @xdp_buff:	context of the XDP program
+ * @rx_ring:	the ring being cleaned, for @to_kernel
+ * @meta_skb:	an skb without data, used to get metadata from descriptors; NULL
+ *		if the Rx ring has no metadata
+ * @q_vector:	the vector whose NAPI uses the queue pair, or NULL while NAPI is
+ *		disabled
+ * @refill:	timer that schedules NAPI after a shortage of Rx frames
+ * @refill_ns:	its interval
+ * @tx_in_flight: number of frames of @tx in runs that have not completed
+ * @rx_buf_len:	number of bytes of a frame that the hardware may write
+ * @leaving:	the queue pair is going back to the stack; under tp4_lock
+ * @stuck:	the hardware may still use the frames until the function is
  *		reset; written under tp4_lock
- *
- * What the socket has no ring for has no array either.
  */
 struct i40e_tp4 {
 	struct tp4_netdev_parms		parms;
@@ -54,7 +53,7 @@ static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
 	mutex_init(&vsi->tp4_lock);
 }
 
-/* No queue pair is half stopped while this is held, and none is stopped. */
+/* Protects against queue pairs being stopped or started. */
 static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
 {
 	mutex_lock(&vsi->tp4_lock);
@@ -76,7 +75,7 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 	return ring->tp4;
 }
 
-/* A copy of a ring does not own what the ring owns. */
+/* A copy of a ring does not own the queue pair. */
 static inline void i40e_tp4_forget(struct i40e_ring *copy)
 {
 	copy->tp4 = NULL;
@@ -170,7 +169,7 @@ static inline bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first)
 	return false;
 }
 
-/* Only declared here: no call is left. */
+/* All calls of the following are optimized out. */
 void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
 int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget);
 bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring);

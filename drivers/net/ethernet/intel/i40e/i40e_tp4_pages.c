@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a queue receives that no program has: from pages, to the stack.
+/* Rx of ordinary queues: from pages to the stack
  *
- * A packet array is filled by the same loop as that of a zero-copy queue pair.
- * Its frames are parts of pages, and its sink is here: XDP, then skbs that are
- * built around the frames. While packets wait in the array, their descriptors
- * are not handed to the hardware again, so the sink still finds there what the
- * hardware has to say of a packet.
+ * The Rx loop is that of zero-copy queue pairs. The frames of the packet array
+ * are parts of pages. Its sink is in this file: XDP, then skbs built around the
+ * frames. While packets are in the array, their descriptors are not reused, so
+ * the sink can still read the write-back of a packet.
  */
 
 #include <linux/bpf_trace.h>
@@ -17,21 +16,21 @@
 #include "i40e_tp4_rx.h"
 #include "i40e_trace.h"
 
-/* A tag is the skb's to have. */
+/* A stripped VLAN tag goes to the skb. */
 #define I40E_PAGES_PLAIN_MASK	(I40E_TP4_RX_PLAIN_MASK & \
 				 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 
 /**
- * struct i40e_pages_run - one call of i40e_clean_rx_pages()
+ * struct i40e_pages_run - context of one i40e_clean_rx_pages()
  * @prog:	the XDP program, or NULL
- * @xdp:	what it did: I40E_XDP_TX, I40E_XDP_REDIR
+ * @xdp:	its results: I40E_XDP_TX, I40E_XDP_REDIR
  */
 struct i40e_pages_run {
 	struct bpf_prog	*prog;
 	unsigned int	xdp;
 };
 
-/* Bytes of a page that go with a packet */
+/* Number of bytes of a page that a packet uses */
 static u32 i40e_pages_truesize(const struct i40e_ring *rx_ring, u32 len)
 {
 #if PAGE_SIZE < 8192
@@ -53,7 +52,7 @@ static void i40e_pages_give(const struct i40e_ring *rx_ring,
 }
 
 /* Hand empty frames to the hardware.
- * Return: whether there was no memory for some.
+ * Return: true if there was not enough memory.
  */
 static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 {
@@ -92,7 +91,7 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 						   rx_ring->rx_buf_len,
 						   DMA_FROM_DEVICE);
 		rx_desc->read.pkt_addr = cpu_to_le64(dma);
-		/* The status is here, too. */
+		/* Also clears the status of the write-back format. */
 		rx_desc->read.hdr_addr = 0;
 		if (unlikely(++ntu == rx_ring->count))
 			ntu = 0;
@@ -103,11 +102,11 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 
 /**
  * i40e_alloc_rx_buffers() - hand the first pages to the hardware
- * @rx_ring:	the ring, which has no descriptors
- * @cleaned_count: not of interest, but 0
+ * @rx_ring:	the ring, which has no descriptors yet
+ * @cleaned_count: 0 to do nothing
  *
- * Context: Process context, while nobody uses the ring.
- * Return: whether there was no memory for some.
+ * Context: Process context, while the ring is not in use.
+ * Return: true if there was not enough memory.
  */
 bool i40e_alloc_rx_buffers(struct i40e_ring *rx_ring, u16 cleaned_count)
 {
@@ -129,7 +128,7 @@ static __always_inline void i40e_pages_deliver(struct i40e_ring *rx_ring,
 	napi_gro_receive(&rx_ring->q_vector->napi, skb);
 }
 
-/* Make an skb of what is in rx_ring->xdp, around the first frame. */
+/* Build an skb of rx_ring->xdp around the first frame. */
 static __always_inline struct sk_buff *
 i40e_pages_build_skb(struct i40e_ring *rx_ring)
 {
@@ -159,9 +158,9 @@ i40e_pages_build_skb(struct i40e_ring *rx_ring)
 	return skb;
 }
 
-/* Make an skb of what is in rx_ring->xdp, and in @p, with its head copied:
- * legacy-rx, which leaves no room around the data.
- * Return: the skb; *@given is set if it has the first frame.
+/* Build an skb of rx_ring->xdp and @p with a copied header, for legacy-rx,
+ * which leaves no room around the data.
+ * Return: the skb; *@given is set to true if it uses the first frame.
  */
 static noinline struct sk_buff *
 i40e_pages_copy_skb(struct i40e_ring *rx_ring, const struct tp4_frame_set *p,
@@ -210,7 +209,8 @@ i40e_pages_copy_skb(struct i40e_ring *rx_ring, const struct tp4_frame_set *p,
 	return skb;
 }
 
-/* Give the stack packets of one frame each, or XDP. */
+/* Run XDP on the packets of one frame in the array, and pass them to the stack.
+ */
 static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 {
 	struct tp4_packet_array *rx = rx_ring->pages;
@@ -261,9 +261,10 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 	tp4a_mark_flushed(rx);
 }
 
-/* Take the next packet, of @nr descriptors, from the hardware into the array and
- * into rx_ring->xdp. What reports on a filter is a frame without data there.
- * Return: its bytes, or 0 if there is no packet, or no good one, in them.
+/* Receive the next packet, which has @nr descriptors, to the array and
+ * rx_ring->xdp. For programming status descriptors the array gets frames
+ * without data.
+ * Return: its length, or 0 if the descriptors hold no valid packet.
  */
 static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 {
@@ -322,7 +323,7 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 	return bytes;
 }
 
-/* Receive a packet of several frames, or with something to it. */
+/* Receive a packet that i40e_tp4_rx_plain() cannot handle. */
 static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 {
 	struct tp4_packet_array *rx = rx_ring->pages;
@@ -334,7 +335,9 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	int res = I40E_XDP_PASS;
 	bool given = true;
 
-	/* What waits is told from this by its descriptors. */
+	/* i40e_pages_flush() finds the descriptors of packets by next_to_clean,
+	 * so flush first.
+	 */
 	i40e_pages_flush(rx_ring, arg);
 	bytes = i40e_pages_take(rx_ring, nr, refs);
 	if (!bytes)
@@ -356,7 +359,9 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	}
 	run->xdp |= res & (I40E_XDP_TX | I40E_XDP_REDIR);
 
-	/* Frames from the end on may have been freed by the program. */
+	/* Keep the frames of a dropped packet. The program may have freed some
+	 * at the end.
+	 */
 	keep = given ? 0 : 1;
 	if (res == I40E_XDP_CONSUMED)
 		keep = 1 + (xdp_buff_has_frags(xdp) ?
@@ -384,9 +389,9 @@ static const struct i40e_tp4_rx_ops i40e_pages_ops = {
 };
 
 /**
- * i40e_clean_rx_pages() - receive for the stack
- * @rx_ring:	an Rx ring that no program has
- * @budget:	most packets to receive
+ * i40e_clean_rx_pages() - receive on an ordinary queue
+ * @rx_ring:	its Rx ring
+ * @budget:	maximum number of packets
  *
  * Context: NAPI of the ring.
  * Return: packets received, or @budget if there is more to do.
@@ -399,7 +404,7 @@ int i40e_clean_rx_pages(struct i40e_ring *rx_ring, int budget)
 	done = i40e_tp4_receive(rx_ring, rx_ring->pages, &i40e_pages_ops,
 				I40E_PAGES_PLAIN_MASK, budget, &run);
 	i40e_finalize_xdp_rx(rx_ring, run.xdp);
-	/* One at a time is too slow. */
+	/* Refill in batches. */
 	if (I40E_DESC_UNUSED(rx_ring) >= I40E_RX_BUFFER_WRITE &&
 	    i40e_pages_fill(rx_ring))
 		return budget;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TPACKET_V4 in zero-copy mode: who has which queue pair, and when.
+/* TPACKET_V4 zero-copy mode: switching of queue pairs
  *
- * A queue pair changes hands while the others run: it is stopped, its rings are
- * set up for the new owner, and it is started again. Three things must not run
- * beside that, or find a pair half stopped: other reconfiguration, which takes
- * RTNL; i40e_vsi_reinit_locked(), which takes __I40E_CONFIG_BUSY; and what the
- * service task and PCI error handlers do without either, which takes tp4_lock.
- * They are taken in this order.
+ * A queue pair is switched between the stack and a socket while the others keep
+ * running: it is stopped, its rings are set up for the new owner, and it is
+ * started again. Three other activities must not run at the same time:
+ * reconfiguration under RTNL; i40e_vsi_reinit_locked() under
+ * __I40E_CONFIG_BUSY; and the parts of the service task and of the PCI error
+ * handlers that hold neither, which take tp4_lock. The locks are taken in this
+ * order.
  *
- * The card may write to a frame until it is known to have stopped. If a queue
- * does not stop when it is told to, the frames stay mapped, and in the arrays,
- * and the function is reset. A card that cannot be reset either may no longer
- * use the bus.
+ * The card may write to a frame until the queue has stopped. If it does not
+ * stop, the frames stay mapped and in the arrays, and the function is reset. If
+ * the reset fails, too, bus mastering is disabled.
  */
 
 #include <linux/iopoll.h>
@@ -20,37 +20,37 @@
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
 
-/* The least that the hardware takes for a receive buffer */
+/* Minimum size of a receive buffer */
 #define I40E_TP4_BUF_MIN	1024
 #define I40E_TP4_BUF_ALIGN	BIT(I40E_RXQ_CTX_DBUFF_SHIFT)
 
-/* A queue that takes longer to stop than this does not stop */
+/* Time after which a queue is considered not to stop */
 #define I40E_TP4_STOP_US	(50 * USEC_PER_MSEC)
 
-/* The hardware may say that an Rx queue has stopped too early by so much */
+/* The hardware may report an Rx queue as stopped this much too early. */
 #define I40E_TP4_RX_DRAIN_MS	50
 
-/* How long others may be busy with the configuration: whoever wants a queue
- * pair is told so, whoever leaves it can only wait.
+/* How long to wait for __I40E_CONFIG_BUSY: entering zero-copy mode fails after
+ * that, leaving it goes on.
  */
 #define I40E_TP4_BUSY_MS	100
 #define I40E_TP4_LEAVE_MS	5000
 
-/* The longest that a reset takes, with a global one under way */
+/* Maximum duration of a reset, including a global reset in progress */
 #define I40E_TP4_RESET_MS	20000
 
-/* ---- rings that come and go ---- */
+/* ---- setup and teardown of rings ---- */
 
 /**
- * i40e_tp4_limit_frame() - what may a packet be long at most?
+ * i40e_tp4_limit_frame() - get the maximum packet size of a VSI
  * @vsi:	the VSI
- * @frame_size:	limit of the VSI's other queues
+ * @frame_size:	maximum packet size of its other queues
  *
- * A packet can take as many frames of a zero-copy queue pair as the hardware
+ * A packet can use as many frames of a zero-copy queue pair as the hardware
  * chains buffers.
  *
  * Context: Under RTNL.
- * Return: the limit for all queues.
+ * Return: the maximum packet size of all queues.
  */
 int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size)
 {
@@ -73,12 +73,13 @@ static bool i40e_tp4_is_rx(struct i40e_ring *ring)
 }
 
 /**
- * i40e_tp4_attach_ring() - set up a ring as one of a zero-copy queue pair
- * @ring:	the Rx or Tx ring, about to be configured; nothing is done if its
- *		pair is not in zero-copy mode. What the socket has no ring for
- *		stays with the stack.
+ * i40e_tp4_attach_ring() - attach a ring to its zero-copy queue pair
+ * @ring:	the Rx or Tx ring, about to be configured
  *
- * Context: While the pair's NAPI is off.
+ * Does nothing if the queue pair is not in zero-copy mode, or if the socket has
+ * no ring for this direction.
+ *
+ * Context: While the NAPI of the queue pair is disabled.
  */
 void i40e_tp4_attach_ring(struct i40e_ring *ring)
 {
@@ -92,7 +93,7 @@ void i40e_tp4_attach_ring(struct i40e_ring *ring)
 			return;
 		ring->rx_buf_len = tp4->rx_buf_len;
 	} else {
-		/* The stack may send here, but what is received is not its. */
+		/* The stack may send here, but must not steer replies here. */
 		if (tp4->rx)
 			ring->atr_sample_rate = 0;
 		if (!tp4->tx)
@@ -102,8 +103,8 @@ void i40e_tp4_attach_ring(struct i40e_ring *ring)
 }
 
 /**
- * i40e_tp4_start() - let zero-copy queue pairs begin, or go on
- * @vsi:	the VSI, up
+ * i40e_tp4_start() - start the zero-copy queue pairs of a VSI
+ * @vsi:	the VSI, which is up
  *
  * Context: Under RTNL, or while __I40E_CONFIG_BUSY is set.
  */
@@ -115,7 +116,7 @@ void i40e_tp4_start(struct i40e_vsi *vsi)
 	rcu_read_lock();
 	xa_for_each(&vsi->tp4, i, tp4) {
 		if (i >= vsi->num_queue_pairs) {
-			/* The VSI was set up anew with fewer of them. */
+			/* The VSI was rebuilt with fewer queue pairs. */
 			i40e_tp4_report(tp4, ENXIO);
 			continue;
 		}
@@ -127,17 +128,17 @@ void i40e_tp4_start(struct i40e_vsi *vsi)
 	rcu_read_unlock();
 }
 
-/* Nothing reaches the NAPI of a queue pair from here on. */
+/* Stop kicks of a queue pair. */
 static void i40e_tp4_detach(struct i40e_tp4 *tp4)
 {
 	if (!rcu_access_pointer(tp4->q_vector))
 		return;
 	RCU_INIT_POINTER(tp4->q_vector, NULL);
-	/* After this no kick is under way. */
+	/* Wait for kicks in progress. */
 	synchronize_net();
 }
 
-/* Is the hardware done with a queue that it was told to stop? */
+/* Wait for the hardware to stop a queue. Return false if it does not. */
 static bool i40e_tp4_has_stopped(struct i40e_ring *ring)
 {
 	const struct i40e_vsi *vsi = ring->vsi;
@@ -160,7 +161,7 @@ static bool i40e_tp4_has_stopped(struct i40e_ring *ring)
 	       !pci_device_is_present(pdev);
 }
 
-/* Keep all frames until the function has been reset. */
+/* Keep all frames until the function has been reset, and schedule the reset. */
 static void i40e_tp4_set_stuck(struct i40e_ring *ring, struct i40e_tp4 *tp4)
 {
 	if (!tp4->stuck)
@@ -172,12 +173,12 @@ static void i40e_tp4_set_stuck(struct i40e_ring *ring, struct i40e_tp4 *tp4)
 }
 
 /**
- * i40e_tp4_clean_rx_ring() - leave a zero-copy queue pair alone, on shutdown
- * @rx_ring:	its Rx ring, or one that is not of such a pair
+ * i40e_tp4_clean_rx_ring() - detach an Rx ring from its zero-copy queue pair
+ * @rx_ring:	the Rx ring, in zero-copy mode or not
  *
- * The frames that the hardware had are filled when the ring is up again.
+ * The frames that the hardware had are used again when the ring is up.
  *
- * Context: While the pair's NAPI is off; may sleep.
+ * Context: While the NAPI of the queue pair is disabled; may sleep.
  */
 void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
 {
@@ -192,12 +193,13 @@ void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
 }
 
 /**
- * i40e_tp4_clean_tx_ring() - give back what is being sent, on shutdown
- * @tx_ring:	Tx ring of a zero-copy queue pair, or another one
+ * i40e_tp4_clean_tx_ring() - detach a Tx ring from its zero-copy queue pair
+ * @tx_ring:	the Tx ring, in zero-copy mode or not
  *
- * As of what the stack has sent, some of it may not be on the wire.
+ * Returns the frames in flight. As with packets of the stack, some may not have
+ * been sent.
  *
- * Context: While the pair's NAPI is off; may sleep.
+ * Context: While the NAPI of the queue pair is disabled; may sleep.
  */
 void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 {
@@ -216,11 +218,11 @@ void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 /* ---- resets ---- */
 
 /**
- * i40e_tp4_needs_reset() - is there a queue that has not stopped?
+ * i40e_tp4_needs_reset() - check for a queue that did not stop
  * @pf:	the function
  *
  * Context: Service task.
- * Return: whether only a reset ends what the card does.
+ * Return: true if the function must be reset.
  */
 bool i40e_tp4_needs_reset(struct i40e_pf *pf)
 {
@@ -239,9 +241,9 @@ bool i40e_tp4_needs_reset(struct i40e_pf *pf)
 }
 
 /**
- * i40e_tp4_reset_done() - the function has been reset, so no queue runs
+ * i40e_tp4_reset_done() - handle the end of a reset, when no queue is running
  * @pf:		the function
- * @err:	0, or why it could not be reset
+ * @err:	0, or the error of the reset
  *
  * Context: Process context, takes the lock of the main VSI.
  */
@@ -268,8 +270,8 @@ void i40e_tp4_reset_done(struct i40e_pf *pf, int err)
 }
 
 /**
- * i40e_tp4_rebuilt() - tell who has lost a queue pair in a reset
- * @pf:	the function, which works again, or not
+ * i40e_tp4_rebuilt() - report queue pairs lost in a reset
+ * @pf:	the function, after the rebuild
  *
  * Context: Process context, takes the lock of the main VSI.
  */
@@ -291,11 +293,11 @@ void i40e_tp4_rebuilt(struct i40e_pf *pf)
 static bool i40e_tp4_ring_has(struct i40e_ring **rings, int queue_pair,
 			      const struct i40e_tp4 *tp4)
 {
-	/* A reset that fails leaves none. */
+	/* There are no rings after a failed reset. */
 	return rings && rings[queue_pair] && rings[queue_pair]->tp4 == tp4;
 }
 
-/* Are rings set up for a queue pair's frames? */
+/* Check whether rings are attached to a queue pair. */
 static bool i40e_tp4_is_attached(const struct i40e_vsi *vsi, int queue_pair,
 				 const struct i40e_tp4 *tp4)
 {
@@ -303,7 +305,7 @@ static bool i40e_tp4_is_attached(const struct i40e_vsi *vsi, int queue_pair,
 	       i40e_tp4_ring_has(vsi->tx_rings, queue_pair, tp4);
 }
 
-/* Are all frames of a queue pair ours? */
+/* Check that the hardware does not use frames of a queue pair. */
 static bool i40e_tp4_is_idle(struct i40e_vsi *vsi, int queue_pair,
 			     const struct i40e_tp4 *tp4)
 {
@@ -315,8 +317,8 @@ static bool i40e_tp4_is_idle(struct i40e_vsi *vsi, int queue_pair,
 	return idle;
 }
 
-/* Is somebody else about to reset the function? He may need RTNL, but after the
- * reset only, to set everything up again.
+/* Check for a reset that is pending or in progress. It needs RTNL only after
+ * the reset, for the rebuild.
  */
 static bool i40e_tp4_in_reset(const struct i40e_pf *pf)
 {
@@ -324,7 +326,7 @@ static bool i40e_tp4_in_reset(const struct i40e_pf *pf)
 	       test_bit(__I40E_RESET_INTR_RECEIVED, pf->state);
 }
 
-/* Reset the function, so that a queue pair stops. */
+/* Reset the function to stop a queue pair. */
 static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
 			   const struct i40e_tp4 *tp4)
 {
@@ -345,9 +347,8 @@ static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
 	pci_clear_master(pf->pdev);
 }
 
-/* ---- queue pairs that change hands ---- */
+/* ---- switching of queue pairs ---- */
 
-/* Keep the configuration to oneself. */
 static bool i40e_tp4_enter_busy(struct i40e_pf *pf, int ms)
 {
 	while (test_and_set_bit(__I40E_CONFIG_BUSY, pf->state)) {
@@ -363,15 +364,17 @@ static void i40e_tp4_exit_busy(struct i40e_pf *pf)
 	clear_bit(__I40E_CONFIG_BUSY, pf->state);
 }
 
-/* Is the queue pair running? If not, it is set up when the device goes up. */
+/* Check whether the queue pair is running. If not, it is set up when the device
+ * goes up.
+ */
 static bool i40e_tp4_pair_is_up(const struct i40e_vsi *vsi, int queue_pair)
 {
 	return !test_bit(__I40E_VSI_DOWN, vsi->state) &&
 	       queue_pair < vsi->num_queue_pairs;
 }
 
-/* Start or stop the hardware.
- * Return: 0, or an errno, with all queues told all the same.
+/* Start or stop the hardware queues.
+ * Return: 0, or the first error; all queues are started or stopped in any case.
  */
 static int i40e_tp4_toggle_rings(struct i40e_vsi *vsi, int queue_pair,
 				 bool enable)
@@ -388,7 +391,7 @@ static int i40e_tp4_toggle_rings(struct i40e_vsi *vsi, int queue_pair,
 	return tx_err ? : rx_err ? : xdp_err;
 }
 
-/* Let the stack send by the queue pair, or not. */
+/* Start or stop the stack's Tx queue. */
 static void i40e_tp4_toggle_stack(struct i40e_vsi *vsi, int queue_pair,
 				  bool enable)
 {
@@ -402,9 +405,10 @@ static void i40e_tp4_toggle_stack(struct i40e_vsi *vsi, int queue_pair,
 	__netif_tx_unlock_bh(nq);
 }
 
-/* A vector may serve further queue pairs, whose interrupts it has missed
- * meanwhile. With MSI and INTx, all else needs the interrupt, too, and one that
- * comes while NAPI is off does no harm.
+/* Enable or disable NAPI. The vector may serve other queue pairs, whose
+ * interrupts may have been missed, so NAPI is scheduled. With MSI and INTx the
+ * interrupt has other uses and stays enabled; it does no harm while NAPI is
+ * disabled.
  */
 static void i40e_tp4_toggle_napi(struct i40e_vsi *vsi, int queue_pair,
 				 bool enable)
@@ -431,9 +435,9 @@ static void i40e_tp4_toggle_napi(struct i40e_vsi *vsi, int queue_pair,
 	napi_disable(&q_vector->napi);
 }
 
-/* Stop a queue pair, whoever has it, and clean its rings.
- * Return: false if the hardware does not stop; then only the stack's sending
- * has ended, and the function must be reset.
+/* Stop a queue pair, and clean its rings.
+ * Return: false if the hardware does not stop. Then only the stack's Tx queue
+ * is stopped, and the function must be reset.
  */
 static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 {
@@ -453,7 +457,7 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 
 	i40e_clean_tx_ring(tx_ring);
 	if (xdp) {
-		/* After this no ndo_xdp_xmit is under way. */
+		/* Wait for ndo_xdp_xmit in progress. */
 		synchronize_net();
 		i40e_clean_tx_ring(vsi->xdp_rings[queue_pair]);
 	}
@@ -461,8 +465,8 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 	return true;
 }
 
-/* Set up and start a queue pair for whoever it belongs to. NAPI is on after
- * this in any case, so that the device can go down.
+/* Set up and start a queue pair for its owner. NAPI is enabled even on failure,
+ * so that the device can go down.
  */
 static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 {
@@ -473,7 +477,7 @@ static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 	err = i40e_queue_pair_configure(vsi, queue_pair);
 	if (!err)
 		err = i40e_tp4_toggle_rings(vsi, queue_pair, true);
-	/* What is kicked before NAPI is on is seen when it runs first. */
+	/* A kick before NAPI is enabled is handled by its first run. */
 	if (!err && tp4 && !tp4->leaving)
 		rcu_assign_pointer(tp4->q_vector, rx_ring->q_vector);
 	i40e_tp4_toggle_napi(vsi, queue_pair, true);
@@ -482,8 +486,8 @@ static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 	return err;
 }
 
-/* Take a queue pair from the program that has it. The hardware is done with its
- * frames after this.
+/* Take a queue pair back from its socket. The hardware no longer uses the
+ * frames when this returns.
  */
 static void i40e_tp4_leave(struct i40e_vsi *vsi, int queue_pair,
 			   struct i40e_tp4 *tp4)
@@ -491,10 +495,10 @@ static void i40e_tp4_leave(struct i40e_vsi *vsi, int queue_pair,
 	bool stopped = false, busy;
 	int err = 0;
 
-	/* Who is busy for so long has failed, and forgotten to say so. */
+	/* If the flag is set for so long, it has been leaked; go on. */
 	busy = i40e_tp4_enter_busy(vsi->back, I40E_TP4_LEAVE_MS);
 	mutex_lock(&vsi->tp4_lock);
-	/* From here on it is not set up for the program again. */
+	/* A rebuild does not set it up for the socket from here on. */
 	tp4->leaving = true;
 	i40e_tp4_detach(tp4);
 	if (i40e_tp4_is_attached(vsi, queue_pair, tp4))
@@ -514,24 +518,24 @@ static void i40e_tp4_leave(struct i40e_vsi *vsi, int queue_pair,
 	mutex_lock(&vsi->tp4_lock);
 	xa_erase(&vsi->tp4, queue_pair);
 	mutex_unlock(&vsi->tp4_lock);
-	/* After this nobody has found it there. */
+	/* Wait for users that have found it in the xarray. */
 	synchronize_net();
 	i40e_tp4_free(tp4);
 }
 
-/* Hand a running queue pair over, without a reset if the hardware allows. */
+/* Switch a running queue pair. Return -EAGAIN if it needs a reset. */
 static int i40e_tp4_switch_pair(struct i40e_vsi *vsi, int queue_pair,
 				const struct i40e_tp4 *tp4)
 {
 	if (!i40e_tp4_stop_pair(vsi, queue_pair))
 		return -EAGAIN;
-	/* What the stack has sent by it is answered elsewhere from here on. */
+	/* Replies to the stack's flows must no longer arrive here. */
 	if (tp4->rx)
 		i40e_fdir_forget_atr(vsi->back);
 	return i40e_tp4_start_pair(vsi, queue_pair);
 }
 
-/* Let a program have a queue pair, now, or when the device goes up. */
+/* Give a queue pair to a socket, at once or when the device goes up. */
 static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 			      struct i40e_tp4 *tp4)
 {
@@ -548,7 +552,7 @@ static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 		i40e_fdir_forget_atr(pf);
 	mutex_unlock(&vsi->tp4_lock);
 
-	/* A reset sets everything up as it belongs. */
+	/* The reset in progress sets up the queue pair. */
 	if (err && i40e_tp4_in_reset(pf))
 		return 0;
 	if (err != -EAGAIN)
@@ -557,8 +561,8 @@ static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 	return i40e_tp4_pair_is_up(vsi, queue_pair) ? 0 : -EIO;
 }
 
-/* Bytes of a frame that the hardware fills: it counts in steps, and must not
- * write behind the frame.
+/* Number of bytes of a frame that the hardware may write, rounded down to its
+ * granularity so that it does not write beyond the frame.
  */
 static u32 i40e_tp4_buf_len(const struct tp4_netdev_parms *parms)
 {
@@ -580,7 +584,7 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 		return -EOPNOTSUPP;
 	if (queue_pair >= vsi->num_queue_pairs)
 		return -ENXIO;
-	/* A traffic class or a macvlan device has it. */
+	/* Used by a traffic class or a macvlan device. */
 	if (vsi->rx_rings[queue_pair]->ch)
 		return -EBUSY;
 
@@ -608,17 +612,19 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 /**
  * i40e_tp4_zerocopy() - implements ndo_tp4_zerocopy
  * @dev:	the netdevice
- * @parms:	what to do
+ * @parms:	command and parameters
  *
- * If the device is up, the queue pair stops for some 50 ms; the others, and the
- * link, stay as they are. If it does not stop, the function is reset.
+ * If the device is up, the queue pair is stopped for about 50 ms. The other
+ * queue pairs and the link are not affected. If it does not stop, the function
+ * is reset.
  *
  * Context: Under RTNL, may sleep.
- * Return: 0, -EOPNOTSUPP on a netdevice that is not the port's own, -ENXIO
- * without such a queue pair, -EBUSY if a traffic class or macvlan offload has
- * it, or while the device is being reconfigured, -EINVAL if a frame takes less
- * than 1024 bytes, -EMSGSIZE if a packet of the device's MTU needs more frames
- * than the hardware chains, -ENOMEM, or what the hardware fails with.
+ * Return: 0, -EOPNOTSUPP if the netdevice is not the port's main one, -ENXIO if
+ * there is no such queue pair, -EBUSY if a traffic class or macvlan offload
+ * uses it or while the device is being reconfigured, -EINVAL if a frame has
+ * room for less than 1024 bytes, -EMSGSIZE if a packet of the device's MTU
+ * needs more frames than the hardware can chain, -ENOMEM, or an error of the
+ * hardware.
  */
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 {
@@ -640,12 +646,12 @@ int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
  * i40e_tp4_xmit() - implements ndo_tp4_xmit
  * @dev:	the netdevice
  * @queue_pair:	the queue pair, in zero-copy mode
- * @flags:	which side; one NAPI looks after both
+ * @flags:	TP4_WAKEUP_*; not used, as one NAPI serves both directions
  *
- * What is posted while the device is being reset is sent after that.
+ * Packets posted during a reset are sent afterwards.
  *
- * Context: Any but hard interrupt, under RCU.
- * Return: 0, or -ENXIO if the mode has just been left.
+ * Context: Any except hard interrupt, under RCU.
+ * Return: 0, or -ENXIO if the queue pair is no longer in zero-copy mode.
  */
 int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 {
@@ -659,12 +665,12 @@ int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 }
 
 /**
- * i40e_tp4_has_pair() - is there a queue pair in zero-copy mode?
+ * i40e_tp4_has_pair() - check for queue pairs in zero-copy mode
  * @vsi:	the VSI
- * @first:	the least number of those asked about
+ * @first:	the first queue pair to check
  *
  * Context: Under RTNL.
- * Return: whether a program has one of them.
+ * Return: true if one of them is.
  */
 bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first)
 {

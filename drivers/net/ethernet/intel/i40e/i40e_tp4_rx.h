@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The loop that reads Rx descriptors into a packet array.
+/* The Rx loop, which reads descriptors into a packet array
  *
- * It knows neither where the array's frames come from nor where they go: that is
- * what a struct i40e_tp4_rx_ops is for. The loop is inlined where it is called
- * with one, and so are its functions.
+ * struct i40e_tp4_rx_ops has the operations that depend on the source and sink
+ * of the array. The loop and the operations are inlined in its two callers.
  */
 #ifndef _I40E_TP4_RX_H_
 #define _I40E_TP4_RX_H_
@@ -12,11 +11,11 @@
 #include <linux/tpacket4.h>
 #include "i40e_txrx_common.h"
 
-/* Received packets that are flushed at a time */
+/* Number of received packets flushed at a time */
 #define I40E_TP4_RX_BATCH	32
 
-/* What tells a packet of one descriptor, without errors or a tag that was taken
- * off, from all else
+/* Status bits of a packet with one descriptor, no errors and no stripped VLAN
+ * tag
  */
 #define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
 #define I40E_TP4_RX_PLAIN_MASK	(I40E_TP4_RX_PLAIN | \
@@ -25,13 +24,13 @@
 				 I40E_RXD_QW1_LENGTH_SPH_MASK)
 
 /**
- * struct i40e_tp4_rx_ops - what an array's frames are to the hardware and to us
- * @sync:	make what was received into a frame visible to the CPU
- * @packet:	take a packet of so many descriptors, or one that is not plain;
- *		returns its bytes, or 0 if there is no packet in them
- * @flush:	give the sink what was taken
+ * struct i40e_tp4_rx_ops - operations of the Rx loop
+ * @sync:	make received data visible to the CPU
+ * @packet:	receive a packet of @nr descriptors that is not plain; returns
+ *		its length, or 0 if the descriptors hold no valid packet
+ * @flush:	pass the packets to the sink
  *
- * @packet and @flush get the loop's last argument.
+ * @packet and @flush get the last argument of i40e_tp4_receive().
  */
 struct i40e_tp4_rx_ops {
 	void	(*sync)(const struct tp4_frame_set *p, u32 len);
@@ -44,8 +43,8 @@ static inline u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
 }
 
-/* Step from descriptor *@ntc to the next one.
- * Return: the descriptor; @p is set to its frame.
+/* Advance *@ntc to the next descriptor.
+ * Return: the previous descriptor; @p is set to its frame.
  */
 static inline union i40e_rx_desc *
 i40e_tp4_rx_next(const struct i40e_ring *rx_ring, u32 *ntc,
@@ -59,8 +58,8 @@ i40e_tp4_rx_next(const struct i40e_ring *rx_ring, u32 *ntc,
 	return rx_desc;
 }
 
-/* Clean a descriptor that reports on a filter.
- * Return: whether it is one.
+/* Handle a programming status descriptor.
+ * Return: true if it is one.
  */
 static inline bool i40e_tp4_rx_report(struct i40e_ring *rx_ring,
 				      const union i40e_rx_desc *rx_desc,
@@ -72,15 +71,15 @@ static inline bool i40e_tp4_rx_report(struct i40e_ring *rx_ring,
 	return true;
 }
 
-/* The descriptors up to @ntc are done with. */
+/* The descriptors before @ntc have been cleaned. */
 static inline void i40e_tp4_rx_taken(struct i40e_ring *rx_ring, u32 ntc)
 {
 	rx_ring->next_to_clean = ntc;
 	rx_ring->next_to_process = ntc;
 }
 
-/* Take plain packets, as most are, from the hardware, up to one that is not.
- * Return: how many there were.
+/* Receive plain packets, the common case, up to the first other one.
+ * Return: the number of packets.
  */
 static __always_inline u32
 i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
@@ -98,7 +97,7 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 
 		if ((qword & plain_mask) != I40E_TP4_RX_PLAIN || !size)
 			break;
-		/* What was received is read after its status was. */
+		/* Read the data after the status. */
 		dma_rmb();
 		ops->sync(&p, size);
 		tp4f_set_len(&p, size);
@@ -113,8 +112,9 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 	return nr;
 }
 
-/* Descriptors of the next packet if all of it has been written, else 0. One
- * that reports on a filter counts as a packet, or a part of the one it is in.
+/* Return the number of descriptors of the next packet, or 0 if it is
+ * incomplete. A programming status descriptor counts as a packet, or as a part
+ * of the packet around it.
  */
 static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
 {
@@ -140,15 +140,15 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
 /**
  * i40e_tp4_receive() - receive into a packet array, and flush it
  * @rx_ring:	the ring
- * @rx:		what its descriptors are the frames of
- * @ops:	how it is done, a constant
- * @plain_mask:	I40E_TP4_RX_PLAIN_MASK, without what @ops->flush handles, or 0 if
- *		all packets have to go through @ops->packet
- * @budget:	most packets to receive
- * @arg:	for @ops
+ * @rx:		the array with the frames of its descriptors
+ * @ops:	the operations, a constant
+ * @plain_mask:	I40E_TP4_RX_PLAIN_MASK, without what @ops->flush handles, or 0
+ *		if all packets have to go through @ops->packet
+ * @budget:	maximum number of packets
+ * @arg:	last argument of the operations
  *
  * Context: NAPI of the ring.
- * Return: packets received, and reports on filters.
+ * Return: the number of packets and programming status descriptors.
  */
 static __always_inline int
 i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
@@ -170,9 +170,7 @@ i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 			nr = i40e_tp4_rx_ready(rx_ring);
 			if (!nr)
 				break;
-			/* What else is in a descriptor is read after its status
-			 * was.
-			 */
+			/* Read the rest of a descriptor after its status. */
 			dma_rmb();
 			len = ops->packet(rx_ring, nr, arg);
 			bytes += len;
