@@ -14,6 +14,7 @@ SCRIPTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(SCRIPTS))
 
 import bench
+import datapath
 
 SAID = {
     "ns_per_packet": 300.0,
@@ -69,6 +70,11 @@ class Picture(unittest.TestCase):
                 self.skipTest("no matplotlib")
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertFalse(picture.exists())
+
+
+class Drawing(unittest.TestCase):
+    def test_it_is_what_the_script_prints(self) -> None:
+        self.assertEqual((SCRIPTS / "datapath.svg").read_text(), datapath.drawing())
 
 
 if __name__ == "__main__":
