@@ -8,21 +8,22 @@ export MINUTES SEED ROUNDS STEPS THREADS OPERATIONS EDGES
 help:
 	@sed -n 's/^## \?//p' $(MAKEFILE_LIST)
 
-# One at a time in this clone
+# Runs one command at a time in this clone
 alone := @scripts/alone
-# 4: something could not be installed for want of a network. What needs it says so.
+# Status 4: a package could not be installed without a network. The tests that need it
+# report this.
 deps = @scripts/deps $(1) || [ $$? -eq 4 ]
 
-## To see and to trust it:
-##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, tcpdump too
-##   test          all tests, on the plain and on the debug kernel
-##   check         style, static analysis, documentation, each patch by itself
+## Demonstration, tests and benchmarks:
+##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, and tcpdump
+##   test          run all tests, on the plain and on the debug kernel
+##   check         check style, static analysis, documentation and each patch
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s
-##   soak          every change of devices and sockets under traffic: MINUTES=n
-##   shell         a shell in the booted plain kernel
-##   pcap          Debian's libpcap with V4, for tcpdump and others, in build/pcap
-##   bench         instructions a packet, the same on every machine: V3, V4 and
-##                 AF_XDP on i40e and veth, with out/bench.json and out/bench.svg
+##   soak          device and socket changes under traffic: MINUTES=n
+##   shell         open a shell in the booted plain kernel
+##   pcap          build Debian's libpcap with V4, for tcpdump and others
+##   bench         count instructions per packet, the same on every machine: V3, V4
+##                 and AF_XDP on i40e and veth; writes out/bench.json and .svg
 demo:
 	$(alone) scripts/demo
 
@@ -51,11 +52,10 @@ bench bench-icount:
 	$(alone) scripts/demo --icount
 
 ##
-## What takes longer than make test:
-##   long          the tests of i40e, of virtio_net and of the XL710 model, none in
-##                 a short form
-##   kcsan         the tests on a kernel that looks for data races
-##   coverage      which lines of V4 the tests reach, and which not
+## Longer tests:
+##   long          the tests of i40e, virtio_net and the XL710 model, in full
+##   kcsan         the tests on a kernel that detects data races
+##   coverage      list the lines of V4 that the tests do not reach
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-*)
 long:
 	$(call deps,test)
@@ -71,8 +71,8 @@ coverage:
 	$(alone) scripts/coverage.py
 
 ##
-## To change it (series/series lists the patches):
-##   tree          assemble build/linux, a git tree with a commit a patch
+## Working on the series (series/series lists the patches):
+##   tree          assemble build/linux, a git tree with a commit per patch
 ##   import        write the commits of build/linux back to the files here
 ##   series        write the mails of each set to out/series/, and a script that
 ##                 sends them to those whom they concern
@@ -80,7 +80,7 @@ tree:
 	@scripts/deps demo
 	$(alone) scripts/series.py tree
 
-# What the commands above use: also a build/linux with work of yours in it.
+# For the other targets: keeps a build/linux that has been changed.
 worktree:
 	@scripts/deps demo
 	$(alone) scripts/series.py tree --keep
@@ -92,11 +92,11 @@ series: worktree
 	$(alone) scripts/series.py format
 
 ##
-## Parts of the above:
-##   kernel        the plain kernel, build/kernel-plain
-##   debug         the debug kernel, build/kernel-debug
-##   qemu          Debian's QEMU with our XL710 model
-##   clean         remove build and out (the cache stays)
+## Single steps:
+##   kernel        build the plain kernel, build/kernel-plain
+##   debug         build the debug kernel, build/kernel-debug
+##   qemu          build Debian's QEMU with the XL710 model
+##   clean         remove build and out, but not the cache
 kernel: worktree
 	$(alone) scripts/kernel plain
 
@@ -112,18 +112,18 @@ clean:
 
 ##
 ## Variables:
-##   KERNEL=DIR          the base, instead of Debian's linux-source-6.12 (DIR is
-##                       only read)
-##   TESTS='tpacket4*'   only these tests; scripts/test.py --list names them
-##   KERNELS=plain       only on this kernel: plain, debug, kcsan or gcov
-##   ARCH=arm64          test: on this machine, emulated: arm64, s390 (big-endian),
-##                       i386 or arm (the last: KUnit only)
-##   MINUTES=n SEED=s    fuzz, soak; scripts/fuzz --help and scripts/soak --help
-##                       tell of more, and of PARTS=
-##   NIC=xl710           shell: with two XL710 ports, or xl710-gen, a generator,
-##                       or virtio: two virtio_net devices; virtio-tap: the same
+##   KERNEL=DIR          use DIR as the base instead of Debian's linux-source-6.12;
+##                       DIR is only read
+##   TESTS='tpacket4*'   run only these tests; scripts/test.py --list lists them
+##   KERNELS=plain       run only on this kernel: plain, debug, kcsan or gcov
+##   ARCH=arm64          test: on an emulated machine: arm64, s390 (big-endian),
+##                       i386 or arm (KUnit only)
+##   MINUTES=n SEED=s    fuzz, soak: see scripts/fuzz --help and scripts/soak --help
+##                       for more, and for PARTS=
+##   NIC=xl710           shell: with two XL710 ports; xl710-gen: with a generator;
+##                       virtio: with two virtio_net devices; virtio-tap: the same
 ##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
-##   FORCE=1             tree, import: drop what the other side has changed
+##   FORCE=1             tree, import: overwrite changes of the other side
 .PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree
 .PHONY: import series kernel debug worktree qemu clean

@@ -27,13 +27,13 @@
 
 
 /*
- * In V4, packets lie in frames of a memory area of ours, and the ring has a
- * descriptor for each frame that we lend to the kernel.  pcap-linux.c sets up
- * the socket, filters, waits, and hands packets to the callback, as for the
- * older versions; this file has the ring, and what is V4's alone: zero-copy
- * mode, in which the socket has a queue of a network adapter for itself.  It
- * is asked for by the device's name, "zc:eth0" or, for queue 3, "zc:eth0:3";
- * "zc:eth0+stack" lets the host have the packets, too.
+ * In V4, packets are in frames of our own memory, and the ring has a
+ * descriptor for each frame that is posted to the kernel.  pcap-linux.c sets
+ * up the socket, filters, waits, and hands packets to the callback, as for the
+ * older versions; this file handles the ring and V4's zero-copy mode, in which
+ * the socket has a queue of a network adapter for itself.  It is selected by
+ * the device name, "zc:eth0" or, for queue 3, "zc:eth0:3"; with
+ * "zc:eth0+stack" the host gets the packets, too.
  */
 
 #ifdef HAVE_CONFIG_H
@@ -139,8 +139,8 @@ create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
 }
 
 /*
- * Frames for a packet of the largest size that there is on the wire, each
- * in one piece, if possible.
+ * Frames that hold the largest packet of the interface in one piece, if
+ * possible.
  */
 static u_int
 zerocopy_frame_size(int fd, const char *device, u_int headroom)
@@ -157,12 +157,12 @@ zerocopy_frame_size(int fd, const char *device, u_int headroom)
 }
 
 /*
- * Make the packet socket handle->fd, which receives nothing yet, one of V4
- * with an Rx ring.  "reserve" bytes are to be free before the data of a
- * packet and behind a struct sockaddr_ll.
+ * Switch the packet socket handle->fd, which is not bound yet, to V4 with an
+ * Rx ring.  "reserve" bytes are kept free between a struct sockaddr_ll and the
+ * data of a packet.
  *
  * Returns NULL, and sets errno, if that's not possible; the socket can then
- * be made one of another version.
+ * be switched to another version.
  */
 struct pcap_tp4 *
 pcap_tp4_open(pcap_t *handle, u_int reserve)
@@ -211,7 +211,7 @@ fail:
 }
 
 /*
- * Free the ring; the socket is the caller's to close.
+ * Free the ring; the caller closes the socket.
  */
 void
 pcap_tp4_close(struct pcap_tp4 *tp4)
@@ -224,10 +224,10 @@ pcap_tp4_close(struct pcap_tp4 *tp4)
 }
 
 /*
- * Turn zero-copy mode on for the queue that the device's name asked for.
+ * Enter zero-copy mode on the queue that the device name selects.
  *
- * Returns 0, PCAP_WARNING if the host loses what we get, or if we don't get
- * all, or a PCAP_ERROR_ value.
+ * Returns 0, PCAP_WARNING if the host doesn't see the packets or if we don't
+ * see all of them, or a PCAP_ERROR_ value.
  */
 int
 pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
@@ -247,14 +247,14 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 		more_queues = access(path, F_OK) == 0;
 		if (!handle->opt.zc_stack) {
 			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-			    "zero-copy mode: the host does not see what queue %u of %s receives%s",
+			    "zero-copy mode: the host does not see packets received on queue %u of %s%s",
 			    queue, device, more_queues ?
-			    ", and what its other queues receive is not captured" : "");
+			    "; packets received on other queues are not captured" : "");
 			return (PCAP_WARNING);
 		}
 		if (more_queues) {
 			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-			    "zero-copy mode: only what queue %u of %s receives is captured",
+			    "zero-copy mode: only packets received on queue %u of %s are captured",
 			    queue, device);
 			return (PCAP_WARNING);
 		}
@@ -272,7 +272,7 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 
 	case EBUSY:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "queue %u of %s is in use in zero-copy mode already",
+		    "queue %u of %s is already used in zero-copy mode",
 		    queue, device);
 		return (PCAP_ERROR);
 
@@ -283,14 +283,14 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 
 	default:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "%s: can't turn zero-copy mode on: %s", device,
+		    "%s: can't enable zero-copy mode: %s", device,
 		    pcap_strerror(-err));
 		return (PCAP_ERROR);
 	}
 }
 
 /*
- * Give the frames of the packets that were read back to the kernel.
+ * Post the frames of the packets that were read.
  */
 void
 pcap_tp4_give_back(struct pcap_tp4 *tp4)
@@ -300,15 +300,15 @@ pcap_tp4_give_back(struct pcap_tp4 *tp4)
 	tp4_ring_recycle(ring, tp4->done);
 	tp4->done = 0;
 	/*
-	 * The kernel takes the ring for readable until it has all of it.
+	 * For the kernel, the ring is readable until all slots are posted.
 	 */
 	if (ring->seen == 0)
 		tp4_ring_flush(ring);
 }
 
 /*
- * Is a packet, or the first part of one, there, when all that was seen before
- * has been read?
+ * Check for a packet, or the first part of one, after all packets seen so far
+ * have been read.
  */
 int
 pcap_tp4_look(struct pcap_tp4 *tp4)
@@ -319,8 +319,8 @@ pcap_tp4_look(struct pcap_tp4 *tp4)
 }
 
 /*
- * How many of the slots that come next are a packet?  0 if the kernel has not
- * returned all of it yet.
+ * Get the number of slots of the next packet, or 0 if the kernel has not
+ * returned all of them yet.
  */
 static u_int
 count_frames(struct pcap_tp4 *tp4)
@@ -337,8 +337,8 @@ count_frames(struct pcap_tp4 *tp4)
 }
 
 /*
- * Copy a packet of several frames, up to the snapshot length, behind the
- * beginning of the first one.
+ * Copy the parts of a packet, up to the snapshot length, behind its first
+ * part.
  */
 static int
 join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)

@@ -19,41 +19,42 @@ static const char usage[] =
 "\n"
 "Where:\n"
 "  -i, --interface IF[,PEER]\n"
-"                       the interface, and the other end of its veth pair;\n"
-"                       with -r and -l a generator runs on PEER, if given\n"
-"  -v, --version V      2, 3 or 4 (default), of AF_PACKET; xdp: AF_XDP in copy\n"
-"                       mode by the driver's XDP; xdp-skb: by the stack's\n"
-"  -z, --zerocopy N     4, xdp: zero-copy on queue pair N - 1, at both ends of -e\n"
-"  -Q, --queues N       4 with -z, xdp: a socket for each of N queues, from that\n"
-"                       of -z or the first one on (default 1)\n"
-"      --shared         V4: one packet buffer for both ends of -e; with -z,\n"
-"                       packets change hands and are not copied\n"
+"                       interface, and the other end of its veth pair; with -r\n"
+"                       and -l, a generator runs on PEER, if given\n"
+"  -v, --version V      2, 3 or 4: version of AF_PACKET (default 4); xdp: AF_XDP\n"
+"                       in copy mode with native XDP; xdp-skb: with generic XDP\n"
+"  -z, --zerocopy N     4, xdp: zero-copy mode on queue pair N - 1, with -e at\n"
+"                       both ends\n"
+"  -Q, --queues N       4 with -z, xdp: a socket for each of N queues, starting\n"
+"                       with that of -z or the first one (default 1)\n"
+"      --shared         V4: both ends of -e share a packet buffer; with -z,\n"
+"                       frames are swapped instead of copied\n"
 "  -c, --cpu A[,B]      CPUs of the two processes (default: the first two)\n"
-"      --lockstep       all in one process, in turns: the cost of a packet\n"
-"                       on one CPU; wants PEER\n"
+"      --lockstep       run everything in one process, in turns, to measure the\n"
+"                       cost of a packet on one CPU; needs PEER\n"
 "\n"
 "What:\n"
-"  -s, --size N         bytes a packet, MAC header included (default 64)\n"
-"  -b, --batch N        packets a round (default 64)\n"
-"  -R, --ring N         packets a ring holds, a power of two (default 4096)\n"
-"      --block N        V3: bytes a block (default: what measured best)\n"
+"  -s, --size N         packet size, with the MAC header (default 64)\n"
+"  -b, --batch N        packets per batch (default 64)\n"
+"  -R, --ring N         size of a ring in packets, a power of two (default 4096)\n"
+"      --block N        V3: block size (default: the fastest one measured)\n"
 "      --poll           sleep in poll() instead of spinning\n"
-"  -B, --busy-poll US   SO_PREFER_BUSY_POLL, and SO_BUSY_POLL for so long;\n"
-"                       with -z or xdp, the processes run the queues themselves\n"
+"  -B, --busy-poll US   set SO_PREFER_BUSY_POLL, and SO_BUSY_POLL to US; with -z\n"
+"                       or xdp, the processes poll the queues themselves\n"
 "      --qdisc          send through the qdisc (default: bypass it)\n"
 "      --promisc        promiscuous mode\n"
 "      --verify         number and check all packets\n"
-"      --split          then find out for how much of it the kernel ran\n"
+"      --split          then measure the kernel's share of the time\n"
 "\n"
 "How long:\n"
 "  -d, --duration S     seconds (default 10, or no limit with -n)\n"
-"  -n, --count N        packets\n"
-"  -w, --warmup N       packets before the clock starts (default: 4 rings)\n"
-"  -q, --quiet          no rates while it runs\n"
-"  -h, --help\n"
+"  -n, --count N        number of packets\n"
+"  -w, --warmup N       packets before the measurement (default: 4 rings)\n"
+"  -q, --quiet          do not print rates during the run\n"
+"  -h, --help           print this text\n"
 "\n"
-"A line of rates goes to stderr each second, one JSON object to stdout at\n"
-"the end. SIGINT ends a run early, and properly.\n";
+"Prints rates to stderr each second, and a JSON object to stdout at the end.\n"
+"SIGINT ends a run early, with its results.\n";
 
 enum {
 	OPT_SHARED = 256,
@@ -113,7 +114,7 @@ static __u64 parse_int(const char *what, const char *s, __u64 min, __u64 max)
 static void set_mode(struct config *cfg, enum mode mode)
 {
 	if (cfg->mode != MODE_NONE)
-		errx(2, "one of -r, -t, -l and -e, please");
+		errx(2, "-r, -t, -l and -e exclude each other");
 	cfg->mode = mode;
 }
 
@@ -162,43 +163,43 @@ static void parse_version(struct config *cfg, const char *s)
 		cfg->version = parse_int("version", s, 2, 4);
 }
 
-/* What does not go together, and what follows from something else */
+/* Check for options that conflict, and set those that follow from others. */
 static void check(struct config *cfg)
 {
 	const bool xdp = cfg->version == VERSION_XDP;
 
 	if (!cfg->ifname[0])
-		errx(2, "which interface? See --help");
+		errx(2, "no interface given (-i), see --help");
 	if (cfg->mode == MODE_NONE)
-		errx(2, "which benchmark: -r, -t, -l or -e? See --help");
+		errx(2, "no benchmark given (-r, -t, -l or -e), see --help");
 	if (cfg->shared && cfg->version != 4)
-		errx(2, "shared packet buffers are of V4 only");
+		errx(2, "--shared needs -v 4");
 	if (cfg->zerocopy && cfg->version != 4 && !xdp)
-		errx(2, "zero-copy mode is of V4 and AF_XDP only");
+		errx(2, "--zerocopy needs -v 4 or -v xdp");
 	if (cfg->zerocopy && cfg->skb_mode)
-		errx(2, "zero-copy mode needs the driver's XDP: -v xdp");
+		errx(2, "--zerocopy needs the driver's XDP: -v xdp");
 	if (cfg->queues > 1 && !cfg->zerocopy && !xdp)
-		errx(2, "--queues is for zero-copy mode and AF_XDP");
+		errx(2, "--queues needs --zerocopy or -v xdp");
 	if (cfg->queues > 1 && cfg->shared)
-		errx(2, "--shared is for one queue");
+		errx(2, "--shared supports one queue only");
 	if (cfg->shared && !cfg->in_flight)
-		errx(2, "--shared is for -e");
+		errx(2, "--shared needs --veth");
 	if ((cfg->zerocopy || xdp) && cfg->size > FRAME_SIZE - TP4_ZC_HEADROOM)
-		errx(2, "zero-copy mode and AF_XDP: %d bytes a packet at most",
+		errx(2, "--zerocopy and -v xdp support packets up to %d bytes",
 		     FRAME_SIZE - TP4_ZC_HEADROOM);
 	if ((cfg->in_flight || cfg->lockstep) && cfg->mode != MODE_TXPUSH &&
 	    !cfg->ifname[1])
-		errx(2, "both ends, please: -i IF,PEER");
+		errx(2, "this needs both ends of a veth pair: -i IF,PEER");
 	if (cfg->in_flight > cfg->ring)
 		errx(2, "more packets in flight than a ring holds");
 	/*
-	 * Nothing holds a zero-copy sender back: all that is in flight can
-	 * arrive while as many frames still wait to be taken off the Tx ring.
+	 * A zero-copy sender is not throttled: all packets in flight can arrive
+	 * while as many frames are still on the Tx ring.
 	 */
 	if (cfg->zerocopy && cfg->in_flight > cfg->ring / 2)
-		errx(2, "zero-copy: half a ring in flight, at most");
+		errx(2, "--zerocopy: at most half a ring in flight");
 	if (cfg->mode == MODE_TXPUSH) {
-		/* Nothing but the sender runs: it is in lockstep as it is. */
+		/* There is only a sender, so it runs in lockstep anyway. */
 		cfg->lockstep = false;
 		cfg->ifname[1] = NULL;
 	}
@@ -313,7 +314,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 		}
 	}
 	if (optind != argc)
-		errx(2, "what is '%s'? See --help", argv[optind]);
+		errx(2, "unexpected argument '%s', see --help", argv[optind]);
 	check(cfg);
 	if (cfg->count && !duration)
 		cfg->duration = 0;
