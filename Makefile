@@ -75,7 +75,7 @@ coverage:
 ##   tree          assemble build/linux, a git tree with a commit per patch
 ##   import        write the commits of build/linux back to the files here
 ##   series        write the mails of each set to out/series/, and a script that
-##                 sends them to those whom they concern
+##                 sends them to the maintainers
 tree:
 	@scripts/deps demo
 	$(alone) scripts/series.py tree

@@ -2,40 +2,41 @@
 /*
  * AF_PACKET V4 rings and packet buffers for user space.
  *
- * Header only, C11 and C++11, without extensions of the language. A program has
- * this shape:
+ * A header-only library in standard C11 and C++11. A program has this
+ * structure:
  *
- *	tp4_area_create()	memory for packets, cut into frames
- *	tp4_open()		a socket with an Rx and a Tx ring
- *	tp4_ring_post()		lend empty frames to the kernel
- *	tp4_bind()		packets flow
- *	tp4_ring_peek()		how many slots came back?
- *	tp4_ring_at()		look at one of them
- *	tp4_ring_recycle()	lend it again, or
+ *	tp4_area_create()	allocate memory for packets, divided into frames
+ *	tp4_open()		create a socket with an Rx and a Tx ring
+ *	tp4_ring_post()		post empty frames
+ *	tp4_bind()		start to receive
+ *	tp4_ring_peek()		count the slots that were returned
+ *	tp4_ring_at()		access one of them
+ *	tp4_ring_recycle()	post its frame again, or
  *	tp4_ring_forward()	send it
- *	tp4_kick()		have the kernel send, if tp4_need_kick()
+ *	tp4_kick()		let the kernel send, if tp4_need_kick()
  *	tp4_wait()		sleep until there is something to do
  *
- * and the same in zero-copy mode, which tp4_zerocopy() turns on.
+ * Zero-copy mode, which tp4_zerocopy() enables, works in the same way.
  *
- * All names begin with tp4_ or TP4_; <linux/if_packet.h> has some of the same
- * beginning, all of them TP4_DESC_*, TP4_PKT_*, TP4_RING_* or TP4_META*.
+ * All names start with tp4_ or TP4_. <linux/if_packet.h> defines other names
+ * with this prefix: TP4_DESC_*, TP4_PKT_*, TP4_RING_* and TP4_META*.
  *
- * A slot of a ring belongs to the kernel while TP4_DESC_KERNEL is set in it
- * and to the program otherwise. Both rings work alike: the program hands
- * slots over in ring order and takes them back in ring order. A slot that
- * comes back names a frame that is the program's again; on Rx it holds (part
- * of) a packet, on Tx it was sent, or has an errno in @error. Which frame
- * comes back in which slot is the kernel's choice.
+ * A slot of a ring belongs to the kernel while TP4_DESC_KERNEL is set in it,
+ * and to the program otherwise. For both rings, the program posts slots and
+ * gets them back in ring order. A returned slot refers to a frame that belongs
+ * to the program again: for Rx, the frame contains a packet or a part of one;
+ * for Tx, it has been sent, or @error is set. The kernel may return a frame in
+ * another slot than that in which it was posted.
  *
- * Nothing here locks: one thread at a time may use a ring. Rx and Tx of one
- * socket may be used by two threads. Nothing that moves packets allocates or,
- * but for the kicks, tp4_wait() and tp4_busy_poll(), enters the kernel.
+ * There is no locking: a ring may be used by one thread at a time. Two threads
+ * may use the Rx and the Tx ring of a socket. Functions that move packets do
+ * not allocate memory, and only the kicks, tp4_wait() and tp4_busy_poll() make
+ * system calls.
  */
 #ifndef __TPACKET4_H
 #define __TPACKET4_H
 
-/* The minor version counts additions, the major one what breaks programs. */
+/* The minor version changes with additions, the major one if programs break. */
 #define TP4_VERSION_MAJOR	1
 #define TP4_VERSION_MINOR	2
 
@@ -65,8 +66,8 @@ extern "C" {
 #endif
 
 /*
- * What the C library hides where the compiler is told -std=c11, or does not
- * have yet. On these two machines the numbers are others.
+ * Definitions that an older C library lacks, or hides with -std=c11. SPARC and
+ * PA-RISC have other numbers.
  */
 #if !defined(__sparc__) && !defined(__hppa__)
 #ifndef SO_BUSY_POLL
@@ -89,33 +90,33 @@ int ftruncate(int fd, __off_t length);
 #endif
 
 /*
- * In zero-copy mode, bytes that are free before the data of a received packet
- * (XDP_PACKET_HEADROOM). Leave as many before a packet to be sent if both
- * ends share an area: the receiver can then be given the frame itself.
+ * In zero-copy mode, number of free bytes before the data of a received packet
+ * (XDP_PACKET_HEADROOM). If both ends share an area, leave as many before a
+ * packet to send, so that the receiver can get the frame without a copy.
  */
 #define TP4_ZC_HEADROOM		256
 
-/* Descriptors that the CPUs hand to each other at a time: a cache line */
+/* Number of descriptors in a cache line */
 #ifndef TP4_LINE
 #define TP4_LINE		4u
 #endif
 
-/* MFD_CLOEXEC and MFD_HUGETLB, which not every C library has */
+/* MFD_CLOEXEC and MFD_HUGETLB, which some C libraries lack */
 #define TP4_MFD_CLOEXEC		1u
 #define TP4_MFD_HUGETLB		4u
 
-/* The most pauses between two looks at a ring that stays empty. */
+/* Maximum number of pauses between two checks of an empty ring. */
 #ifndef TP4_BACKOFF_MAX
 #define TP4_BACKOFF_MAX		32
 #endif
 
 /**
  * struct tp4_area - memory for packets
- * @addr: where it is mapped; NULL: there is none
- * @len: bytes, whole pages
- * @frame_size: bytes a frame, a power of two, 2048 to the page size
- * @nr_frames: frames in it; they are named by number, from 0
- * @memfd: the file behind it, to be passed to another process
+ * @addr: address of the mapping, or NULL if there is none
+ * @len: length in bytes, a multiple of the page size
+ * @frame_size: bytes per frame, a power of two, 2048 to the page size
+ * @nr_frames: number of frames; they are numbered from 0
+ * @memfd: its file, which can be passed to another process
  */
 struct tp4_area {
 	__u8 *addr;
@@ -127,13 +128,13 @@ struct tp4_area {
 
 /**
  * struct tp4_ring - the program's view of one ring
- * @q: the ring and the program's indices, which run freely (not wrapped):
- *     avail_idx is the next slot to hand over, last_used_idx the next to come
- *     back, num_free the slots that may be handed over now
- * @seen: slots from last_used_idx on that are known to have come back, so
- *        that a slot is looked at once: each look can cost a cache line
- * @held: slots from avail_idx on whose frames wait to be lent again in place,
- *        see tp4_ring_recycle(); if there are any, no other slot is free
+ * @q: the ring and the program's free-running indices: avail_idx is the next
+ *     slot to post, last_used_idx the next one to be returned, num_free the
+ *     number of slots that can be posted
+ * @seen: number of slots from last_used_idx on that are known to have been
+ *        returned, so that each slot, which can cost a cache miss, is read once
+ * @held: number of slots from avail_idx on whose frames are to be posted again
+ *        in place, see tp4_ring_recycle(); if not 0, no other slot is free
  */
 struct tp4_ring {
 	struct tpacket4_queue q;
@@ -143,15 +144,15 @@ struct tp4_ring {
 
 /**
  * struct tp4_socket - a V4 socket and its rings
- * @fd: the packet socket; every socket option and poll() work on it
+ * @fd: the packet socket, for socket options and poll()
  * @rx: receive ring
  * @tx: transmit ring
- * @status: what the kernel says of the socket, see tp4_need_kick()
- * @map: where both rings and @status are mapped; NULL: it is not open
- * @map_len: bytes at @map
+ * @status: status page of the kernel, see tp4_need_kick()
+ * @map: mapping of both rings and @status, or NULL if the socket is not open
+ * @map_len: length of @map in bytes
  *
- * All zeroes are a socket that is not open, and so is what tp4_close() or a
- * tp4_open() that failed leaves.
+ * A zeroed structure is a socket that is not open. It is also not open after
+ * tp4_close(), and after tp4_open() has failed.
  */
 struct tp4_socket {
 	int fd;
@@ -163,27 +164,26 @@ struct tp4_socket {
 };
 
 /**
- * struct tp4_options - what tp4_open() is to make
- * @rx_nr: descriptors of the Rx ring, a power of two that fills whole pages
- *         (256 at least on 4K pages); 0: no Rx ring
+ * struct tp4_options - options of tp4_open()
+ * @rx_nr: number of descriptors of the Rx ring, a power of two that fills whole
+ *         pages (at least 256 for 4K pages); 0: no Rx ring
  * @tx_nr: the same for the Tx ring
- * @area: where the packets are; it is registered with the socket
- * @headroom: bytes to leave free before the data of each received packet,
- *            rounded up to a multiple of 64
- * @mr_fd: instead of @area: a packet socket that an area is registered with,
- *         the fd of another struct tp4_socket for example; 0: none
- * @fd: a packet socket of protocol 0 that the caller has made, because someone
- *      else has the privilege, for options that must precede the rings, or for
- *      its type; 0: make one of %SOCK_RAW
- * @meta: not 0: packets have metadata, both ways, see tp4_meta(). There is room
- *        for it in front of received data, so @headroom is 64 at least; an area
- *        that @mr_fd has must have as much
- * @to_stack: not 0: in zero-copy mode, the stack gets what the Rx ring gets
+ * @area: the packet memory, which is registered with the socket
+ * @headroom: number of bytes to reserve before the data of each received
+ *            packet, rounded up to a multiple of 64
+ * @mr_fd: instead of @area: a packet socket that has registered an area, for
+ *         example the fd of another struct tp4_socket; 0: none
+ * @fd: a packet socket of protocol 0, created by the caller, for example
+ *      because another process has the privilege, to set options before the
+ *      rings, or for another type; 0: create one of type %SOCK_RAW
+ * @meta: not 0: Rx and Tx packets have metadata, see tp4_meta(). @headroom is
+ *        then at least 64; so must be the headroom of the area of @mr_fd
+ * @to_stack: not 0: in zero-copy mode, the stack gets copies of received
+ *            packets
  *
- * What is left zero has the default that is said here, so name what you set:
- * designated initializers in C, or an object that is all zeroes, to which you
- * assign. File descriptor 0 cannot be given. There must be a ring, and either
- * @area or @mr_fd.
+ * Members that are 0 have the default given here, so use designated
+ * initializers in C, or assign to members of a zeroed object. File descriptor 0
+ * cannot be used. At least one ring is needed, and either @area or @mr_fd.
  */
 struct tp4_options {
 	unsigned int rx_nr;
@@ -198,7 +198,7 @@ struct tp4_options {
 
 /**
  * struct tp4_pool - a stack of free frame numbers
- * @frames: the numbers, in memory of the caller's
+ * @frames: the numbers, in memory of the caller
  * @nr: how many are on the stack
  */
 struct tp4_pool {
@@ -207,8 +207,8 @@ struct tp4_pool {
 };
 
 /**
- * struct tp4_backoff - state of a wait; all zeroes to begin with
- * @pauses: pauses the next tp4_backoff() makes, less one
+ * struct tp4_backoff - state of tp4_backoff(), initially zeroed
+ * @pauses: number of pauses of the next tp4_backoff() minus one
  */
 struct tp4_backoff {
 	unsigned int pauses;
@@ -217,8 +217,8 @@ struct tp4_backoff {
 /* --- one descriptor ------------------------------------------------------ */
 
 /*
- * len, offset, error and flags are the second eight bytes of a descriptor.
- * One store moves them all, and makes the slot change hands.
+ * len, offset, error and flags are the second eight bytes of a descriptor. One
+ * store writes all of them and passes the slot to the kernel.
  */
 #if UINTPTR_MAX > 0xffffffffu
 typedef __u64 __attribute__((__may_alias__)) tp4_word;
@@ -236,7 +236,7 @@ typedef __u64 __attribute__((__may_alias__)) tp4_word;
 #endif
 #endif /* 64 bit */
 
-/* All but the frame number: the slot changes hands. */
+/* Write all fields but the frame number, and pass the slot to the kernel. */
 static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
 				      __u16 offset, __u8 flags)
 {
@@ -253,13 +253,13 @@ static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
 }
 
 /**
- * tp4_desc_give - fill a descriptor and hand it to the kernel
- * @d: a slot of a ring that is the program's
+ * tp4_desc_give - fill a descriptor and pass it to the kernel
+ * @d: a slot of a ring that belongs to the program
  * @idx: frame number
- * @len: bytes of packet in the frame; 0 for an empty one
- * @offset: from the start of the frame to the packet; 0 for an empty one
- * @flags: TP4_PKT_CONT if the packet goes on in the next slot, TP4_META if the
- *         frame starts with metadata, or 0
+ * @len: bytes of the packet in the frame; 0 for an empty frame
+ * @offset: offset of the packet in the frame; 0 for an empty frame
+ * @flags: TP4_PKT_CONT if the packet continues in the next slot, TP4_META if
+ *         the frame starts with metadata, or 0
  */
 static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
 				 __u32 len, __u16 offset, __u8 flags)
@@ -269,11 +269,11 @@ static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
 }
 
 /**
- * tp4_desc_move - hand the frame of one descriptor to the kernel in another
- * @to: a slot that is the program's, of the same ring or of another
- * @from: the descriptor that names the frame; may be @to
+ * tp4_desc_move - pass the frame of one descriptor to the kernel in another
+ * @to: a slot that belongs to the program, of the same ring or another one
+ * @from: the descriptor of the frame; may be @to
  *
- * Length, offset, continuation and metadata go along; the error does not.
+ * Copies length, offset, TP4_PKT_CONT and TP4_META, but not the error.
  */
 static inline void tp4_desc_move(struct tpacket4_desc *to,
 				 const struct tpacket4_desc *from)
@@ -291,11 +291,11 @@ static inline void tp4_desc_move(struct tpacket4_desc *to,
 }
 
 /**
- * tp4_desc_ready - has a slot come back?
+ * tp4_desc_ready - check whether a slot has been returned
  * @d: the slot
  *
- * Return: true if the slot is the program's; what the kernel wrote to it and
- * to its frame can then be read.
+ * Return: true if the slot belongs to the program, which can then read the slot
+ * and its frame.
  */
 static inline int tp4_desc_ready(const struct tpacket4_desc *d)
 {
@@ -311,10 +311,10 @@ static inline int tp4_desc_ready(const struct tpacket4_desc *d)
 /* --- one ring ------------------------------------------------------------ */
 
 /**
- * tp4_ring_init - start with a ring all of whose slots are the program's
+ * tp4_ring_init - initialize a ring whose slots all belong to the program
  * @r: ring
  * @desc: the descriptors
- * @nr: how many; a power of two
+ * @nr: their number, a power of two
  */
 static inline void tp4_ring_init(struct tp4_ring *r,
 				 struct tpacket4_desc *desc, unsigned int nr)
@@ -326,10 +326,10 @@ static inline void tp4_ring_init(struct tp4_ring *r,
 }
 
 /**
- * tp4_ring_free - slots that can be handed over now
+ * tp4_ring_free - count the slots that can be posted
  * @r: ring
  *
- * Return: number of slots.
+ * Return: the number of slots.
  */
 static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
 {
@@ -337,10 +337,10 @@ static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
 }
 
 /**
- * tp4_ring_pending - slots handed over and not taken back
+ * tp4_ring_pending - count the slots that were posted and not taken
  * @r: ring
  *
- * Return: number of slots, those peeked at but not taken included.
+ * Return: the number of slots, including those that tp4_ring_peek() has seen.
  */
 static inline unsigned int tp4_ring_pending(const struct tp4_ring *r)
 {
@@ -348,11 +348,11 @@ static inline unsigned int tp4_ring_pending(const struct tp4_ring *r)
 }
 
 /**
- * tp4_ring_at - a slot that has come back
+ * tp4_ring_at - get a slot that was returned
  * @r: ring
- * @i: which, from 0; less than the last tp4_ring_peek() returned
+ * @i: its position, below the return value of the last tp4_ring_peek()
  *
- * Return: the descriptor. It stays valid until it is taken, recycled or
+ * Return: the descriptor, which is valid until it is taken, recycled or
  * forwarded.
  */
 static inline struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
@@ -361,14 +361,14 @@ static inline struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
 	return &r->q.ring[(r->q.last_used_idx + i) & r->q.ring_mask];
 }
 
-/* The i-th slot to be handed over next. */
+/* The i-th of the slots to post next. */
 static inline struct tpacket4_desc *__tp4_ring_next(const struct tp4_ring *r,
 						    unsigned int i)
 {
 	return &r->q.ring[(r->q.avail_idx + i) & r->q.ring_mask];
 }
 
-/* Of n slots from the pos-th on, so many lie before the ring begins again. */
+/* Limit n so that the slots from pos on do not wrap around. */
 static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
 					       unsigned int pos,
 					       unsigned int n)
@@ -378,14 +378,14 @@ static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
 	return m < n ? m : n;
 }
 
-/* n slots were filled: count them. */
+/* Count n slots as posted. */
 static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
 {
 	r->q.avail_idx += n;
 	r->q.num_free -= n;
 }
 
-/* n slots were emptied: count them. */
+/* Count n slots as taken. */
 static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
 {
 	r->q.last_used_idx += n;
@@ -393,7 +393,7 @@ static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
 	r->seen -= n;
 }
 
-/* Lend n of the frames that are held back, each in its own slot. */
+/* Post n of the frames that are held back, each in its own slot. */
 static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 {
 	struct tpacket4_desc *ring = r->q.ring;
@@ -406,10 +406,10 @@ static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 }
 
 /**
- * tp4_ring_flush - lend at once what tp4_ring_recycle() has held back
+ * tp4_ring_flush - post frames that tp4_ring_recycle() has held back
  * @r: ring
  *
- * To be called before poll(); tp4_wait() does.
+ * Call this before poll(); tp4_wait() does so.
  */
 static inline void tp4_ring_flush(struct tp4_ring *r)
 {
@@ -418,15 +418,15 @@ static inline void tp4_ring_flush(struct tp4_ring *r)
 }
 
 /**
- * tp4_ring_peek - look for slots that have come back
+ * tp4_ring_peek - check for slots that were returned
  * @r: ring
- * @max: look for that many, at most
+ * @max: maximum number of slots
  *
- * Rx: packets received. Tx: frames sent, or refused with an error. The slots
- * stay where they are; read them with tp4_ring_at(), then pass them on with
- * tp4_ring_take(), tp4_ring_recycle() or tp4_ring_forward().
+ * For Rx, these are received packets; for Tx, frames that were sent or refused
+ * with an error. Read the slots with tp4_ring_at(), then call tp4_ring_take(),
+ * tp4_ring_recycle() or tp4_ring_forward().
  *
- * Return: number of slots that have come back, 0 to @max.
+ * Return: the number of slots returned, 0 to @max.
  */
 static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 {
@@ -450,13 +450,13 @@ static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 }
 
 /**
- * tp4_ring_error - did a slot come back with an error?
+ * tp4_ring_error - check whether a slot was returned with an error
  * @r: ring
- * @n: look at so many; at most what tp4_ring_peek() returned
+ * @n: number of slots to check, at most what tp4_ring_peek() returned
  *
- * On Rx no packet is in such a slot. It is %EINVAL if the frame that was lent
- * there does not exist, and %ECANCELED or %ENETDOWN at the end of zero-copy
- * mode. On Tx the packet was not sent; the frame is free as any other.
+ * For Rx, such a slot contains no packet. The error is %EINVAL if the posted
+ * frame does not exist, and %ECANCELED or %ENETDOWN at the end of zero-copy
+ * mode. For Tx, the packet was not sent; its frame is free.
  *
  * Return: 0, or -errno of the first slot with an error.
  */
@@ -471,11 +471,11 @@ static inline int tp4_ring_error(const struct tp4_ring *r, unsigned int n)
 }
 
 /**
- * tp4_ring_take - take slots back for good
+ * tp4_ring_take - take returned slots
  * @r: ring
- * @n: how many; at most what tp4_ring_peek() returned
+ * @n: number of slots, at most what tp4_ring_peek() returned
  *
- * Their frames are the program's to keep, to send, or to lend again later.
+ * The program can keep their frames, send them, or post them again later.
  */
 static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
 {
@@ -484,19 +484,18 @@ static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
 }
 
 /*
- * Every function below that hands over a batch does so from its last slot to
- * its first. The kernel looks for the first; when it finds that, it finds the
- * whole batch, and each cache line of four descriptors goes across once, when
- * it is complete, and not once a descriptor.
+ * The functions below post a batch from its last slot to its first. When the
+ * kernel sees the first slot, it can read the whole batch, and each cache line
+ * of four descriptors is transferred once instead of once per descriptor.
  */
 
 /**
- * tp4_ring_post - lend empty frames to the kernel (Rx)
+ * tp4_ring_post - post empty frames (Rx)
  * @r: ring
- * @frames: their numbers
+ * @frames: the frame numbers
  * @n: how many
  *
- * Return: how many were lent: fewer than @n if the ring is full.
+ * Return: the number of frames posted, less than @n if the ring is full.
  */
 static inline unsigned int tp4_ring_post(struct tp4_ring *r,
 					 const __u64 *frames,
@@ -514,15 +513,15 @@ static inline unsigned int tp4_ring_post(struct tp4_ring *r,
 }
 
 /**
- * tp4_ring_send - hand packets to the kernel (Tx)
+ * tp4_ring_send - post packets to send (Tx)
  * @r: ring
- * @d: the descriptors; error is not used. A packet of several frames takes
- *     several, all but the last of them with TP4_PKT_CONT in flags
- * @n: how many
+ * @d: the descriptors, whose error is ignored. A packet of several frames takes
+ *     several, all but the last with TP4_PKT_CONT in flags
+ * @n: number of descriptors
  *
  * The kernel sends them at the next tp4_kick().
  *
- * Return: how many were handed over: all @n, or none if there is no room.
+ * Return: the number of descriptors posted: @n, or 0 if there is no room.
  */
 static inline unsigned int tp4_ring_send(struct tp4_ring *r,
 					 const struct tpacket4_desc *d,
@@ -540,19 +539,19 @@ static inline unsigned int tp4_ring_send(struct tp4_ring *r,
 }
 
 /**
- * tp4_ring_recycle - lend received frames to the kernel again (Rx)
+ * tp4_ring_recycle - post received frames again (Rx)
  * @r: ring
- * @n: how many; at most what tp4_ring_peek() returned
+ * @n: number of slots, at most what tp4_ring_peek() returned
  *
- * The packets in them are lost. To write to a cache line of the ring while
- * the kernel still fills its other slots would take it from the kernel's
- * CPU, so up to three slots are held back until their line is complete.
+ * The packets in them are lost. Up to three slots are held back until all slots
+ * of their cache line can be posted, as writing to a line that the kernel is
+ * still filling takes it away from the kernel's CPU.
  */
 static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 {
 	unsigned int whole;
 
-	/* Some slots were emptied for good: frames must move up. */
+	/* Slots were taken before, so the frames move up. */
 	while (n && r->q.num_free != r->held) {
 		/* as many as overwrite nothing that is still to be read */
 		unsigned int i, m = r->q.num_free < n ? r->q.num_free : n;
@@ -574,18 +573,19 @@ static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 }
 
 /**
- * tp4_ring_forward - send received packets, uncopied (Rx to Tx)
+ * tp4_ring_forward - send received packets without copying (Rx to Tx)
  * @rx: receive ring
  * @tx: transmit ring, of a socket with the same area
- * @n: how many; at most what tp4_ring_peek() on @rx returned
+ * @n: number of slots, at most what tp4_ring_peek() on @rx returned
  *
- * The slots of @rx are taken. tp4_ring_refill() lends their frames again
- * once they are sent. No descriptor may have an error, see tp4_ring_error().
- * What does not fit on @tx stays on @rx and is seen there again: who changes
- * packets on the way looks at tp4_ring_free() of @tx first. Metadata goes along,
- * so that checksums and segmentation come right; if @rx has it, so must @tx.
+ * Takes the slots of @rx. tp4_ring_refill() posts their frames again when they
+ * have been sent. No descriptor may have an error, see tp4_ring_error().
+ * Packets that do not fit on @tx stay on @rx and are returned by
+ * tp4_ring_peek() again; a program that modifies packets should check
+ * tp4_ring_free() of @tx first. Metadata is kept, for checksums and
+ * segmentation; if @rx has metadata, @tx must have it, too.
  *
- * Return: how many were handed over: fewer than @n if @tx is full.
+ * Return: the number of slots posted on @tx, less than @n if it is full.
  */
 static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
 					    struct tp4_ring *tx,
@@ -607,12 +607,12 @@ static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
 }
 
 /**
- * tp4_ring_refill - lend frames that were sent to the kernel (Tx to Rx)
+ * tp4_ring_refill - post frames that were sent as empty frames (Tx to Rx)
  * @tx: transmit ring
  * @rx: receive ring, of a socket with the same area
- * @n: how many; at most what tp4_ring_peek() on @tx returned
+ * @n: number of slots, at most what tp4_ring_peek() on @tx returned
  *
- * Return: how many were lent: fewer than @n if @rx is full.
+ * Return: the number of frames posted, less than @n if @rx is full.
  */
 static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 					   struct tp4_ring *rx,
@@ -636,16 +636,16 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 }
 
 /**
- * tp4_ring_resend - send frames once more that were sent (Tx)
+ * tp4_ring_resend - send frames again (Tx)
  * @r: ring
- * @n: how many; at most what tp4_ring_peek() returned
- * @len: bytes of packet in each frame
- * @offset: from the start of each frame to the packet
+ * @n: number of slots, at most what tp4_ring_peek() returned
+ * @len: bytes of the packet in each frame
+ * @offset: offset of the packet in each frame
  *
- * Each frame is a packet of its own: what it held, or what the program has
- * written to it since, by tp4_ring_at(). The slots are taken. Where the ring is
- * full, which is when this is worth most, each frame goes out in the slot that
- * it came back in, and only half of the slot is touched.
+ * Each frame is one packet, with its old content or what the program has
+ * written to it. Takes the slots. If the ring is full, which is the fastest
+ * case, each frame is posted in the slot in which it was returned, and only
+ * half of the slot is written.
  */
 static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 				   __u32 len, __u16 offset)
@@ -678,7 +678,7 @@ static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 /* --- waiting ------------------------------------------------------------- */
 
 /**
- * tp4_cpu_relax - one pause of a loop that waits for another CPU
+ * tp4_cpu_relax - pause in a loop that waits for another CPU
  */
 static inline void tp4_cpu_relax(void)
 {
@@ -692,15 +692,15 @@ static inline void tp4_cpu_relax(void)
 }
 
 /**
- * tp4_backoff - wait a little, and twice as long the next time
- * @b: state; assign zeroes when something was found
+ * tp4_backoff - wait, and twice as long the next time
+ * @b: state; zero it when there was something to do
  *
- * Two CPUs that look at one cache line all the time keep taking it from each
- * other. The one with nothing to do must look less often, or it slows down
- * the one it waits for.
+ * A CPU that polls a cache line takes it away from the CPU that writes to it.
+ * It should poll less often while there is nothing to do, so as not to slow
+ * down the other CPU.
  *
- * Return: true when the wait has its greatest length: time to sleep in
- * poll(), if one can.
+ * Return: true when the wait has reached its maximum length, and the program
+ * should sleep in poll().
  */
 static inline int tp4_backoff(struct tp4_backoff *b)
 {
@@ -720,15 +720,14 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * @events: POLLIN and/or POLLOUT
  * @timeout: milliseconds; -1 for no limit
  *
- * POLLIN is there while the slot that the kernel returned last on Rx has not
- * been posted again, so recycle what was received first. In zero-copy mode this
- * is a kick for both rings, too.
+ * POLLIN is set until the Rx slot returned last has been posted again, so
+ * recycle received slots first. In zero-copy mode this also kicks both rings.
  *
- * An error of the socket's is returned once: after %ENETDOWN the next call
- * sleeps, until the device is up again and receives.
+ * A socket error is returned once: after %ENETDOWN, the next call sleeps until
+ * the device is up again and receives.
  *
- * Return: the events that are there; 0 on time-out or a signal; or -errno,
- * %ENETDOWN if the device went down or is gone.
+ * Return: the events; 0 after the timeout or on a signal; or -errno: %ENETDOWN
+ * if the device went down or was removed.
  */
 static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 {
@@ -749,7 +748,7 @@ static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 
 /* --- packet memory ------------------------------------------------------- */
 
-/* Map a->memfd, all of it. */
+/* Map all of a->memfd. */
 static inline int __tp4_area_map(struct tp4_area *a)
 {
 	struct stat st;
@@ -768,7 +767,7 @@ static inline int __tp4_area_map(struct tp4_area *a)
 	return 0;
 }
 
-/* As tp4_area_create(); flags are memfd_create()'s. */
+/* Same as tp4_area_create(), with flags of memfd_create(). */
 static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 				    __u32 frame_size, unsigned int flags)
 {
@@ -782,7 +781,7 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 	a->memfd = syscall(SYS_memfd_create, "tpacket4", flags);
 	if (a->memfd < 0)
 		return -errno;
-	/* The block of such a file is a page, of the size that it has. */
+	/* The block size of a memfd is its page size. */
 	if (fstat(a->memfd, &st))
 		err = -errno;
 	else
@@ -801,13 +800,13 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 }
 
 /**
- * tp4_area_create - get memory for packets
+ * tp4_area_create - allocate memory for packets
  * @a: area
- * @nr_frames: frames
- * @frame_size: bytes a frame, a power of two, 2048 to the page size
+ * @nr_frames: number of frames
+ * @frame_size: bytes per frame, a power of two, 2048 to the page size
  *
- * The memory is a memfd, so that another process can map it (see
- * tp4_area_attach()).
+ * The memory is a memfd, so that another process can map it, see
+ * tp4_area_attach().
  *
  * Return: 0, or -errno.
  */
@@ -818,17 +817,15 @@ static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 }
 
 /**
- * tp4_area_create_huge - get memory for packets, of huge pages if possible
+ * tp4_area_create_huge - allocate memory for packets in huge pages, if possible
  * @a: area
- * @nr_frames: frames
- * @frame_size: bytes a frame, a power of two, 2048 to the size of an ordinary
- *              page
+ * @nr_frames: number of frames
+ * @frame_size: bytes per frame, a power of two, 2048 to the normal page size
  *
- * The CPU reaches more packets without a TLB miss in huge pages. They have the
- * default size, and the administrator must have set enough of them aside
- * (/proc/sys/vm/nr_hugepages). If there are too few, the pages are ordinary
- * ones, as from tp4_area_create(); the area is made of whole pages, so @a->len
- * tells.
+ * Huge pages cause fewer TLB misses. They have the default size, and the
+ * administrator must have reserved enough of them (/proc/sys/vm/nr_hugepages).
+ * If there are too few, normal pages are used, as by tp4_area_create(). @a->len
+ * is a multiple of the page size used.
  *
  * Return: 0, or -errno.
  */
@@ -842,9 +839,9 @@ static inline int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
 }
 
 /**
- * tp4_area_attach - map the memory of another process's area
- * @a: area; memfd, frame_size and nr_frames are filled in by the caller, who
- *     got them from the other process (the fd by SCM_RIGHTS or fork())
+ * tp4_area_attach - map the area of another process
+ * @a: area; the caller sets memfd, frame_size and nr_frames, which it got from
+ *     the other process (the fd by SCM_RIGHTS or fork())
  *
  * Return: 0, or -errno; EINVAL if the file is too short for the frames.
  */
@@ -856,9 +853,9 @@ static inline int tp4_area_attach(struct tp4_area *a)
 
 /**
  * tp4_area_destroy - unmap an area and close its file
- * @a: area; nothing happens if it was not made, or is destroyed already
+ * @a: area; nothing is done if it was not created or is already destroyed
  *
- * The kernel holds on to the memory until the last ring that uses it is gone.
+ * The kernel keeps the memory until the last ring that uses it is gone.
  */
 static inline void tp4_area_destroy(struct tp4_area *a)
 {
@@ -871,13 +868,13 @@ static inline void tp4_area_destroy(struct tp4_area *a)
 }
 
 /**
- * tp4_area_register - give an area to a packet socket (PACKET_MEMREG)
+ * tp4_area_register - register an area with a packet socket (PACKET_MEMREG)
  * @a: area
- * @fd: any packet socket; rings name the area by it
- * @headroom: bytes to leave free before the data of each received packet
+ * @fd: any packet socket; rings refer to the area by it
+ * @headroom: number of bytes to reserve before the data of each received packet
  *
- * Return: 0, or -errno: EBUSY if @fd has an area, ENOBUFS if RLIMIT_MEMLOCK
- * does not allow as much.
+ * Return: 0, or -errno: EBUSY if @fd has an area, ENOBUFS if RLIMIT_MEMLOCK is
+ * exceeded.
  */
 static inline int tp4_area_register(const struct tp4_area *a, int fd,
 				    __u32 headroom)
@@ -895,11 +892,11 @@ static inline int tp4_area_register(const struct tp4_area *a, int fd,
 }
 
 /**
- * tp4_frame - a frame
+ * tp4_frame - get the address of a frame
  * @a: area
- * @idx: its number; not checked
+ * @idx: its number, which is not checked
  *
- * Return: where it starts.
+ * Return: the start of the frame.
  */
 static inline __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
 {
@@ -907,11 +904,11 @@ static inline __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
 }
 
 /**
- * tp4_data - the packet data that a descriptor names
+ * tp4_data - get the packet data of a descriptor
  * @a: area
  * @d: descriptor
  *
- * Return: where the data starts; there are @d->len bytes.
+ * Return: the start of the data, which has @d->len bytes.
  */
 static inline __u8 *tp4_data(const struct tp4_area *a,
 			     const struct tpacket4_desc *d)
@@ -920,14 +917,14 @@ static inline __u8 *tp4_data(const struct tp4_area *a,
 }
 
 /**
- * tp4_meta - the metadata of a packet
+ * tp4_meta - get the metadata of a packet
  * @a: area
  * @d: its first descriptor
  *
- * What is in it, <linux/if_packet.h> says. On Rx it can be read until the frame
- * is lent again.
+ * See <linux/if_packet.h> for the members. For Rx, it is valid until the frame
+ * is posted again.
  *
- * Return: where it is, or NULL if the packet has none.
+ * Return: the metadata, or NULL if the packet has none.
  */
 static inline struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
 					     const struct tpacket4_desc *d)
@@ -938,11 +935,11 @@ static inline struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
 }
 
 /**
- * tp4_meta_new - give metadata to a packet that is to be sent
+ * tp4_meta_new - add metadata to a packet to send
  * @a: area
- * @d: its first descriptor, with an offset of 64 or more, not yet handed over
+ * @d: its first descriptor, not posted yet, with an offset of at least 64
  *
- * Return: where it is; nothing is asked for in it yet.
+ * Return: the metadata, without any request.
  */
 static inline struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
 						 struct tpacket4_desc *d)
@@ -953,10 +950,11 @@ static inline struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
 }
 
 /**
- * tp4_meta_csum - leave a checksum to the kernel or the device
- * @m: metadata of a packet that is to be sent
- * @start: from the start of the data to the first byte that is summed up
- * @offset: from there to the checksum, which holds that of the pseudo header
+ * tp4_meta_csum - request a checksum
+ * @m: metadata of a packet to send
+ * @start: offset in the data of the first byte that is covered
+ * @offset: offset of the checksum from @start, where that of the pseudo header
+ *          is
  */
 static inline void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
 				 __u16 offset)
@@ -967,12 +965,12 @@ static inline void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
 }
 
 /**
- * tp4_meta_gso - leave it to the kernel or the device to cut a packet up
- * @m: metadata of a packet that is to be sent
+ * tp4_meta_gso - request segmentation
+ * @m: metadata of a packet to send
  * @type: %VIRTIO_NET_HDR_GSO_TCPV4, _TCPV6 or _UDP_L4, of <linux/virtio_net.h>
- * @size: bytes of payload in each segment
+ * @size: payload bytes per segment
  *
- * Leave the checksum as well, see tp4_meta_csum().
+ * Also request the checksum, see tp4_meta_csum().
  */
 static inline void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
 {
@@ -982,9 +980,10 @@ static inline void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
 }
 
 /**
- * tp4_meta_launch - say when a packet is to be sent
- * @m: metadata of a packet that is to be sent
- * @ns: when, on the clock of SO_TXTIME, which must be set on the socket
+ * tp4_meta_launch - set the launch time of a packet
+ * @m: metadata of a packet to send
+ * @ns: the launch time, by the clock of SO_TXTIME, which must be set on the
+ *      socket
  */
 static inline void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
 {
@@ -993,13 +992,11 @@ static inline void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
 }
 
 /**
- * tp4_meta_time - when was a packet received?
+ * tp4_meta_time - get the timestamp of a received packet
  * @m: its metadata
  *
- * By the device's clock if TP4_META_RX_TS_HARDWARE is in @m->flags, else by
- * %CLOCK_REALTIME.
- *
- * Return: the time.
+ * Return: the timestamp, by the device's clock if @m->flags has
+ * TP4_META_RX_TS_HARDWARE, else by %CLOCK_REALTIME.
  */
 static inline struct timespec tp4_meta_time(const struct tpacket4_meta *m)
 {
@@ -1029,10 +1026,10 @@ static inline int tp4_setopt(int fd, int opt, int val)
 
 /**
  * tp4_close - close a socket and unmap its rings
- * @s: socket; nothing happens if it is not open
+ * @s: socket; nothing is done if it is not open
  *
- * Frames the kernel held are the program's again when this returns; packets
- * that are still on their way out may be read by the device until they left.
+ * When this returns, the kernel's frames belong to the program again, but the
+ * device may still read packets in flight.
  */
 static inline void tp4_close(struct tp4_socket *s)
 {
@@ -1061,7 +1058,7 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 	return 0;
 }
 
-/* All that makes a packet socket one of V4 with rings. */
+/* Switch a packet socket to V4 and set up its rings. */
 static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 {
 	int err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
@@ -1084,23 +1081,23 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 }
 
 /**
- * tp4_open - make a socket with rings
- * @s: socket; what is in it is overwritten
- * @opt: what to make
+ * tp4_open - create a socket with rings
+ * @s: socket, which is overwritten
+ * @opt: options
  *
- * The socket receives nothing before tp4_bind(). Set other options, filters
- * and fanout on s->fd, and post frames, in between.
+ * The socket receives nothing before tp4_bind(). Before that, set other
+ * options, filters and fanout on s->fd, and post frames.
  *
- * Return: 0, or -errno: %EINVAL if @opt is incomplete or contradicts itself, or
- * if the kernel has no V4; else what socket(), PACKET_MEMREG, PACKET_RX_RING
- * and mmap() return. After an error @s is not open and its fd is -1; @opt->fd
- * is still the caller's to close.
+ * Return: 0, or -errno: %EINVAL if @opt is incomplete or inconsistent or the
+ * kernel does not have V4; else an error of socket(), PACKET_MEMREG,
+ * PACKET_RX_RING or mmap(). After an error, @s is not open and its fd is -1;
+ * the caller still has to close @opt->fd.
  */
 static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 {
 	size_t rings = ((size_t)opt->rx_nr + opt->tx_nr) *
 		       sizeof(struct tpacket4_desc);
-	/* one page more than the rings: the status */
+	/* one page more than the rings: the status page */
 	size_t len = rings + sysconf(_SC_PAGESIZE);
 	void *map = MAP_FAILED;
 	int err, fd = opt->fd;
@@ -1140,21 +1137,22 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 }
 
 /**
- * tp4_zerocopy - turn zero-copy mode on or off
- * @s: socket; before or after tp4_bind()
- * @queue: 0 for off, n for queue pair n - 1
+ * tp4_zerocopy - enter or leave zero-copy mode
+ * @s: socket, before or after tp4_bind()
+ * @queue: 0 to leave it, n to enter it on queue pair n - 1
  *
- * On: packets of the queue pair go to this socket's Rx ring alone, uncopied,
- * and those of its Tx ring straight to the driver; neither passes the stack.
- * Before tp4_bind() it is remembered, and its errors are tp4_bind()'s. Frames
- * must have %TP4_ZC_HEADROOM bytes more than a packet, or it takes several.
+ * In zero-copy mode, packets of the queue pair are received on this socket
+ * only, without a copy, and packets on its Tx ring go directly to the driver;
+ * both bypass the stack. Before tp4_bind(), zero-copy mode is only requested;
+ * tp4_bind() enters it and returns its errors. A packet takes several frames if
+ * a frame has less than %TP4_ZC_HEADROOM additional bytes.
  *
- * Off: every frame that the kernel had comes back with error %ECANCELED, and
- * the socket goes on in copy mode. If the device goes away, they come back
- * with %ENETDOWN.
+ * When the program leaves zero-copy mode, every frame of the kernel is returned
+ * with error %ECANCELED, and the socket continues in copy mode. If the device
+ * is removed, they are returned with %ENETDOWN.
  *
- * Return: 0, or -errno: EOPNOTSUPP if the driver cannot, EBUSY if the queue
- * pair is taken, EPERM, ENXIO if there is no such queue pair.
+ * Return: 0, or -errno: EOPNOTSUPP if the driver does not support it, EBUSY if
+ * the queue pair is in use, EPERM, ENXIO if there is no such queue pair.
  */
 static inline int tp4_zerocopy(const struct tp4_socket *s, int queue)
 {
@@ -1162,7 +1160,7 @@ static inline int tp4_zerocopy(const struct tp4_socket *s, int queue)
 }
 
 /**
- * tp4_promisc - receive also what is for others
+ * tp4_promisc - enable promiscuous mode
  * @s: socket
  * @ifindex: interface; it stays promiscuous until the socket is closed
  *
@@ -1182,7 +1180,7 @@ static inline int tp4_promisc(const struct tp4_socket *s, int ifindex)
 }
 
 /**
- * tp4_bind - start to receive from, and to send to, an interface
+ * tp4_bind - bind a socket to an interface and start to receive
  * @s: socket
  * @ifindex: interface
  *
@@ -1202,12 +1200,12 @@ static inline int tp4_bind(const struct tp4_socket *s, int ifindex)
 }
 
 /**
- * tp4_kick - have the kernel send what the Tx ring holds
+ * tp4_kick - let the kernel send the packets on the Tx ring
  * @s: socket
- * @flags: MSG_DONTWAIT, or 0 to return when all of it was sent
+ * @flags: MSG_DONTWAIT, or 0 to return when all of them have been sent
  *
- * Return: bytes sent, or -errno. After ENOBUFS or EAGAIN (device full) the
- * packets are still the kernel's; kick again later.
+ * Return: the number of bytes sent, or -errno. After ENOBUFS or EAGAIN (device
+ * full), the kernel keeps the packets; kick again later.
  */
 static inline int tp4_kick(const struct tp4_socket *s, int flags)
 {
@@ -1217,10 +1215,9 @@ static inline int tp4_kick(const struct tp4_socket *s, int flags)
 }
 
 /*
- * The kernel says that it needs a kick, and then looks at the ring once more.
- * We have written to the ring, and now look at what it says. With a full
- * barrier between the two, here and there, at least one of us sees what the
- * other wrote.
+ * The kernel sets the flag, then checks the ring once more. The program has
+ * written to the ring and now reads the flag. With a full barrier on both
+ * sides, at least one of them sees what the other has written.
  */
 static inline int __tp4_need_wakeup(const __u32 *need)
 {
@@ -1229,15 +1226,15 @@ static inline int __tp4_need_wakeup(const __u32 *need)
 }
 
 /**
- * tp4_need_kick - does the kernel have to be told of packets to send?
+ * tp4_need_kick - check whether packets on the Tx ring need tp4_kick()
  * @s: socket
  *
- * In zero-copy mode the driver may be at work on the ring already, on another
- * CPU, and tp4_kick() would be a system call for nothing. In copy mode this
- * is always true. Ask each time that packets were handed over, and again as
- * long as they do not come back.
+ * In zero-copy mode, the driver may already be processing the ring on another
+ * CPU, and tp4_kick() would be an unnecessary system call. In copy mode this is
+ * always true. Call it after each batch, and again while packets have not been
+ * returned.
  *
- * Return: true if packets of the Tx ring may be left there without a kick.
+ * Return: true if packets may not be sent without a kick.
  */
 static inline int tp4_need_kick(const struct tp4_socket *s)
 {
@@ -1245,16 +1242,14 @@ static inline int tp4_need_kick(const struct tp4_socket *s)
 }
 
 /**
- * tp4_rx_need_kick - does the kernel have to be told of frames lent to it?
+ * tp4_rx_need_kick - check whether posted Rx frames need tp4_rx_kick()
  * @s: socket
  *
- * In zero-copy mode, a device that has run out of frames is not looked after
- * until the program says that it has lent some. In copy mode this is never
- * true. Ask each time that frames were lent, unless tp4_wait() or
- * tp4_busy_poll() comes next anyway.
+ * In zero-copy mode, a driver that has run out of frames does not check the
+ * ring until it is kicked. In copy mode this is never true. Call it after
+ * posting frames, unless tp4_wait() or tp4_busy_poll() follows.
  *
- * Return: true if the device may go on without frames for want of a
- * tp4_rx_kick().
+ * Return: true if the driver may not use the frames without a kick.
  */
 static inline int tp4_rx_need_kick(const struct tp4_socket *s)
 {
@@ -1262,12 +1257,12 @@ static inline int tp4_rx_need_kick(const struct tp4_socket *s)
 }
 
 /**
- * tp4_rx_kick - have the device fetch the frames that were lent to it
- * @s: socket
+ * tp4_rx_kick - let the driver take posted Rx frames
+ * @s: socket, with or without a Tx ring
  *
- * It is tp4_wait() without a wait, so a socket that has no Tx ring can do it.
+ * Same as tp4_wait() with a timeout of 0.
  *
- * Return: 0, or -errno as tp4_wait().
+ * Return: 0, or -errno as for tp4_wait().
  */
 static inline int tp4_rx_kick(struct tp4_socket *s)
 {
@@ -1277,10 +1272,9 @@ static inline int tp4_rx_kick(struct tp4_socket *s)
 }
 
 /**
- * tp4_stats - what happened since the last call
+ * tp4_stats - read the counters since the last call
  * @s: socket
- * @st: is filled in; each member is documented where it is defined. Of a
- *      socket of V1 to V3 only the first two count
+ * @st: set to the counters; for a socket of V1 to V3, only the first two
  *
  * Return: 0, or -errno.
  */
@@ -1298,15 +1292,15 @@ static inline int tp4_stats(const struct tp4_socket *s,
 /* --- busy polling -------------------------------------------------------- */
 
 /**
- * tp4_busy_poll_start - let the program's own CPU run the device's queue
+ * tp4_busy_poll_start - enable busy polling
  * @s: socket
- * @usecs: how long poll() runs the queue before it sleeps
- * @budget: packets a turn; more than 64 needs CAP_NET_ADMIN
+ * @usecs: how long poll() processes the queue before it sleeps
+ * @budget: packets per poll; more than 64 needs CAP_NET_ADMIN
  *
- * From now on interrupts and softirqs keep off the queue as long as the
- * program runs it, by tp4_busy_poll(), tp4_kick() or tp4_wait(). A device may
- * want its napi_defer_hard_irqs and gro_flush_timeout set for that to hold
- * between two calls.
+ * The queue is then processed by tp4_busy_poll(), tp4_kick() and tp4_wait() on
+ * the program's CPU instead of interrupts and softirqs. To keep interrupts off
+ * between two calls, set napi_defer_hard_irqs and gro_flush_timeout of the
+ * device.
  *
  * Return: 0, or -errno.
  */
@@ -1326,10 +1320,10 @@ static inline int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
 }
 
 /**
- * tp4_busy_poll - run the device's queue once (zero-copy mode)
+ * tp4_busy_poll - process the device's queue once (zero-copy mode)
  * @s: socket that tp4_busy_poll_start() was called for
  *
- * To be called when the Rx ring has nothing more.
+ * Call this when the Rx ring is empty.
  *
  * Return: 0, or -errno of the socket, such as -ENETDOWN.
  */
@@ -1346,9 +1340,9 @@ static inline int tp4_busy_poll(const struct tp4_socket *s)
 /**
  * tp4_pool_init - put frames on a stack
  * @p: pool
- * @mem: room for as many numbers as will ever be on it
+ * @mem: memory for the maximum number of frame numbers
  * @first: number of the first frame
- * @nr: frames; the one with the lowest number comes off first
+ * @nr: number of frames; the lowest one is taken first
  */
 static inline void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
 				 __u64 first, unsigned int nr)
@@ -1364,10 +1358,10 @@ static inline void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
 /**
  * tp4_pool_get - take frames off the stack
  * @p: pool
- * @frames: where their numbers go
+ * @frames: set to their numbers
  * @n: how many
  *
- * Return: how many were taken: fewer than @n if the pool ran empty.
+ * Return: the number of frames, less than @n if the pool is empty.
  */
 static inline unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
 					unsigned int n)
@@ -1382,10 +1376,10 @@ static inline unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
 }
 
 /**
- * tp4_pool_put - put the frames of slots that have come back on the stack
+ * tp4_pool_put - put the frames of returned slots on the stack
  * @p: pool
- * @r: ring; its slots are taken
- * @n: how many; at most what tp4_ring_peek() on @r returned
+ * @r: ring, whose slots are taken
+ * @n: number of slots, at most what tp4_ring_peek() on @r returned
  */
 static inline void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
 				unsigned int n)
