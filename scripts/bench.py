@@ -157,7 +157,7 @@ def run_vm(
             )
             results.append(result)
     if proc.finish(process):
-        sys.exit(f"bench: the machine failed; build/log/{name} is the kernel's log")
+        sys.exit(f"bench: the VM failed; its kernel log is build/log/{name}")
     return results
 
 
@@ -206,7 +206,7 @@ def main() -> int:
     parser.add_argument("--queues", default="1 2 4")
     parser.add_argument("--versions", default=" ".join(VERSIONS))
     parser.add_argument("--kernel", default="plain")
-    parser.add_argument("--qemu", help="one that has the XL710")
+    parser.add_argument("--qemu", help="a QEMU with the XL710 model")
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
     parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
     parser.add_argument("--json", type=Path, default=OUT / "bench.json")
@@ -216,7 +216,7 @@ def main() -> int:
     for device in "i40e", "virtio":
         if device in args.devices.split():
             if not args.qemu:
-                sys.exit("bench: --qemu, please: scripts/qemu.sh --print tells which")
+                sys.exit("bench: needs --qemu with what scripts/qemu.sh --print prints")
             results += run_generator(device, args)
     if "veth" in args.devices.split():
         versions = " ".join(v for v in args.versions.split() if v != "AF_XDP+ZC")

@@ -189,7 +189,7 @@ def compare(counts: dict[Line, int]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--read-only", action="store_true", help="read what the last run counted"
+        "--read-only", action="store_true", help="use the counters of the last run"
     )
     args = parser.parse_args()
     code = 0

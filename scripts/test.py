@@ -2,22 +2,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the tests, by default on the plain and on the debug kernel.
 
-Prints a line a test and a line a failure, and at the end
+Prints a line for each test and each failure, and at the end
 
     N passed, N failed, N skipped
 
-where a test that speaks TAP counts by its cases. A splat in the kernel log or a
-reference left behind is a failure of the test that ran; a leak is one of the
-search for leaks at the end of a boot, which names the test. What a test said and
-what the kernel said is kept in build/test/. A kernel is booted once for all its
-tests, and again after one that it did not live through. What cannot be built is
-a failure, or skipped if it is for want of a network, and what does not need it runs.
+A test with TAP output counts by its cases. A splat in the kernel log or a leaked
+reference is a failure of the test that was running. A memory leak is a failure of the
+scan for leaks at the end of a boot, which names the test. The output of the tests and of
+the kernel is in build/test/. A kernel is booted once for all its tests, and again after
+a test that has crashed it. What cannot be built is a failure, or skipped if the network
+is missing; tests that do not need it still run.
 
-With ARCH=arm64, s390 or i386, the selftests' programs and KUnit's modules run on that
-machine's kernel instead, and nothing else; i386 and arm have KUnit by kunit.py, too.
+With ARCH=arm64, s390 or i386, only the selftests and the KUnit modules run, on a kernel
+for that machine; i386 and arm also run KUnit with kunit.py.
 
-On the kernel kcsan, a data race is a failure if it is one of V4's; all races are
-in build/test/kcsan/races.txt. What the kernel gcov counted is in build/coverage/.
+On the kcsan kernel, a data race is a failure if it involves V4; all races are in
+build/test/kcsan/races.txt. The counters of the gcov kernel are in build/coverage/.
 """
 
 import argparse
@@ -544,11 +544,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tests", default=os.getenv("TESTS") or "*")
     parser.add_argument("--kernels", default=os.getenv("KERNELS") or "plain debug")
-    parser.add_argument("--list", action="store_true", help="say what would run")
-    parser.add_argument("--long", action="store_true", help="no test in a short form")
+    parser.add_argument("--list", action="store_true", help="list the tests")
+    parser.add_argument("--long", action="store_true", help="run long tests in full")
     args = parser.parse_args()
     if ARCH and ARCH not in ARCH_KERNELS:
-        sys.exit(f"test.py: ARCH={ARCH}: {', '.join(ARCH_KERNELS)}, or unset")
+        sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
     kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
     programs = PROGRAMS if not ARCH else ("selftests",) if kernels else ()
     patterns = args.tests.split()
@@ -606,7 +606,7 @@ def main() -> int:
         print("\n".join(f"{where:6} {test.name}" for where, test in plan))
         return 0
     if not plan and not total.failed and not total.skipped:
-        sys.exit(f"test.py: no test is called {args.tests}; --list names them")
+        sys.exit(f"test.py: no test matches {args.tests}; see --list")
     run_all(plan, total)
     for line in not_asked_for:
         total.skip(line)
