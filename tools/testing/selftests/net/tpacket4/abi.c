@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: the socket options, their errnos, and what the set-up leaves
- * visible to the outside (statistics, /proc/net/packet, packet_diag).
+/* AF_PACKET V4: socket options and their errors, statistics, /proc/net/packet
+ * and packet_diag
  */
 #include "common.h"
 #include "diag.h"
@@ -26,8 +26,8 @@ static_assert(PACKET_ZEROCOPY == 26, "option");
 static_assert(TPACKET_V4 == 3, "version");
 
 FIXTURE(opt) {
-	int fd;				/* a V4 socket with nothing set */
-	unsigned int nr;		/* descriptors of the smallest ring */
+	int fd;				/* a V4 socket without options */
+	unsigned int nr;		/* size of the smallest ring */
 	size_t page;
 	size_t len;			/* of the area */
 	char *area;
@@ -61,7 +61,7 @@ TEST_F(opt, version)
 	EXPECT_EQ(-EINVAL, pv4_setint(self->fd, PACKET_VERSION, 4));
 	EXPECT_EQ(-EINVAL, pv4_setint(self->fd, PACKET_VERSION, -1));
 
-	/* without rings the version is free to change */
+	/* without rings, the version can be changed */
 	EXPECT_EQ(0, pv4_setint(self->fd, PACKET_VERSION, TPACKET_V2));
 	EXPECT_EQ(0, pv4_setint(self->fd, PACKET_VERSION, TPACKET_V4));
 
@@ -100,7 +100,7 @@ TEST_F(opt, bind)
 	EXPECT_EQ(0, pv4_bind(self->fd, if_a, ETH_P_ALL));
 	EXPECT_EQ(0, pv4_bind(self->fd, if_b, ETH_P_ARP));
 	EXPECT_EQ(0, pv4_bind(self->fd, if_b, 0));
-	/* bound to one protocol as V2, and V4 then */
+	/* bound to one protocol as V2, then switched to V4 */
 	ASSERT_EQ(0, pv4_setint(self->fd, PACKET_VERSION, TPACKET_V2));
 	ASSERT_EQ(0, pv4_bind(self->fd, if_b, ETH_P_ARP));
 	EXPECT_EQ(0, pv4_setint(self->fd, PACKET_VERSION, TPACKET_V4));
@@ -130,7 +130,7 @@ TEST_F(opt, memreg_einval)
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2 * self->page, 0));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 0x80000000u, 0));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, 2048));
-	/* rounded up to 64 this is the whole frame */
+	/* rounded up to 64, it fills the frame */
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, 2048 - 63));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, UINT_MAX));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, UINT_MAX - 62));
@@ -142,12 +142,12 @@ TEST_F(opt, memreg_einval)
 	req.len = 2 * self->page;
 	EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req, sizeof(req)));
 
-	/* more frames than a ring can name, though no byte too many */
+	/* more frames than a ring can refer to */
 	req.addr = (uintptr_t)a;
 	req.len = 1ULL << 43;
 	EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req, sizeof(req)));
 
-	/* no refusal above has left anything behind */
+	/* the refused calls have left nothing behind */
 	EXPECT_EQ(0, pv4_memreg(fd, a, len, 2048, 64));
 	EXPECT_EQ(-EBUSY, pv4_memreg(fd, a, len, 2048, 64));
 	EXPECT_EQ(-EBUSY, pv4_memreg(fd, a, self->page, 4096, 0));
@@ -172,7 +172,7 @@ TEST_F(opt, memreg_efault)
 	EXPECT_EQ(0, pv4_memreg(self->fd, self->area, self->len / 2, 2048, 0));
 }
 
-/* Private memory and a memfd are all just pages; huge ones are in kinds.c. */
+/* Private memory and a memfd work alike; huge pages are tested in kinds.c. */
 TEST_F(opt, memreg_kinds)
 {
 	int mem = memfd_create("tpacket4", 0), fd;
@@ -187,7 +187,7 @@ TEST_F(opt, memreg_kinds)
 	ASSERT_EQ(0, ftruncate(mem, self->len));
 	p = mmap(NULL, self->len, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
 	ASSERT_TRUE(p != MAP_FAILED);
-	/* any packet socket will do, whatever its version and type */
+	/* any packet socket works, of any version and type */
 	fd = socket(AF_PACKET, SOCK_DGRAM, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, pv4_memreg(fd, p, self->len, 2048, 256));
@@ -196,16 +196,16 @@ TEST_F(opt, memreg_kinds)
 	close(mem);
 }
 
-/* Registered memory is charged, once, and given back with the area. */
+/* Registered memory is charged once, and uncharged with the area. */
 TEST_F(opt, memlock)
 {
-	/* the kernel may charge two pages more than the area has */
+	/* the kernel may charge up to two more pages */
 	size_t max = self->len + 2 * self->page;
 	struct rlimit rl = { .rlim_cur = max, .rlim_max = max };
 	int fd, i;
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &rl));
-	/* root's other tests are charged too: be a user of nothing else */
+	/* other tests of root are charged, too, so use another user */
 	ASSERT_EQ(0, setreuid(54321, -1));
 	ASSERT_EQ(0, drop_cap(CAP_IPC_LOCK));
 
@@ -219,12 +219,12 @@ TEST_F(opt, memlock)
 		EXPECT_EQ(-ENOBUFS, pv4_memreg(b, self->area, self->page, 2048,
 					       0));
 		close(a);
-		/* close() of the fd gave it back: no ring names the area */
+		/* close() has uncharged it, as no ring uses the area */
 		EXPECT_EQ(0, pv4_memreg(b, self->area, self->page, 2048, 0));
 		close(b);
 	}
 
-	/* a ring that names the area keeps the charge beyond the fd's life */
+	/* a ring that uses the area keeps the charge after close() */
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, pv4_memreg(fd, self->area, self->len, 2048, 0));
@@ -303,13 +303,13 @@ TEST_F(opt_ring, errnos)
 	other = socket(AF_UNIX, SOCK_STREAM, 0);
 	EXPECT_EQ(-EINVAL, pv4_set_ring(fd, opt, other, nr));
 	close(other);
-	/* a packet socket, but without an area: a stranger, or itself */
+	/* packet sockets without an area: another one, and itself */
 	other = socket(AF_PACKET, SOCK_RAW, 0);
 	EXPECT_EQ(-EINVAL, pv4_set_ring(fd, opt, other, nr));
 	close(other);
 	EXPECT_EQ(-EINVAL, pv4_set_ring(fd, opt, fd, nr));
 
-	/* what V1 to V3 pass makes no sense to V4, whatever its size */
+	/* requests of V1 to V3 are refused, whatever their size */
 	req3.tp_block_size = getpagesize();
 	req3.tp_block_nr = 1;
 	req3.tp_frame_size = 2048;
@@ -332,7 +332,7 @@ TEST_F(opt_ring, reserve)
 	socklen_t len = sizeof(int);
 	int val = -1;
 
-	/* 64 bytes of room is the least */
+	/* at least 64 bytes of room */
 	ASSERT_EQ(0, pv4_setint(self->fd, PACKET_RESERVE, 2048 - 63));
 	EXPECT_EQ(-EINVAL, pv4_set_ring(self->fd, opt, self->mr, self->nr));
 	ASSERT_EQ(0, pv4_setint(self->fd, PACKET_RESERVE, INT_MAX));
@@ -374,20 +374,20 @@ TEST_F(opt_ring, mmap)
 	map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED,
 		   self->fd, 0);
 	ASSERT_TRUE(map != MAP_FAILED);
-	/* a mapped ring stays as it is, and no second one may join it */
+	/* a mapped ring cannot be changed, and no second one added */
 	EXPECT_EQ(-EBUSY, pv4_set_ring(self->fd, variant->opt, -1, 0));
 	EXPECT_EQ(-EBUSY, pv4_set_ring(self->fd, PACKET_RX_RING, self->mr,
 				       self->nr));
 	EXPECT_EQ(-EBUSY, pv4_set_ring(self->fd, PACKET_TX_RING, self->mr,
 				       self->nr));
-	/* fresh descriptors are the program's and hold nothing of others' */
+	/* new descriptors belong to the program and are zeroed */
 	EXPECT_EQ(0, memcmp(map, map + 1, 2 * page - 1));
 	EXPECT_EQ(0, *(char *)map);
 	munmap(map, 2 * page);
 	EXPECT_EQ(0, pv4_set_ring(self->fd, variant->opt, -1, 0));
 }
 
-/* One mapping holds the Rx ring and, right behind it, the Tx ring. */
+/* One mapping has the Rx ring followed by the Tx ring. */
 TEST_F(opt, mmap_both)
 {
 	struct pv4_cfg cfg = { .rx_nr = self->nr, .tx_nr = 4 * self->nr };
@@ -399,7 +399,7 @@ TEST_F(opt, mmap_both)
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, 0));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 4 * self->page, self->page));
 	EXPECT_EQ(-EINVAL, try_mmap(s.fd, 7 * self->page, 0));
-	/* the kernel reads Tx descriptors there and nowhere else */
+	/* the kernel reads Tx descriptors only there */
 	pv4_post(&s.tx, &d, 1);
 	ASSERT_EQ(0, pv4_bind(s.fd, if_a, 0));
 	EXPECT_EQ(60, pv4_kick(&s, 0));
@@ -427,7 +427,7 @@ TEST_F(opt, mmap_status)
 		EXPECT_EQ(1, status->tx_need_wakeup);
 		for (i = 0; i < ARRAY_SIZE(status->reserved); i++)
 			EXPECT_EQ(0, status->reserved[i]);
-		/* nothing else of the kernel's is there */
+		/* no other kernel memory is there */
 		EXPECT_EQ(0, memcmp(status + 1, (char *)(status + 1) + 1,
 				    page - sizeof(*status) - 1));
 		EXPECT_EQ(0, *(char *)(status + 1));
@@ -478,7 +478,7 @@ TEST_F(opt, statistics_size)
 	EXPECT_EQ(0U, st.tp_drops);
 	EXPECT_EQ(0U, st.rx_ring_full);
 	EXPECT_EQ(0U, st.tx_invalid_descs);
-	/* a program that knows struct tpacket_stats only gets just that */
+	/* a program that passes struct tpacket_stats gets just that */
 	len = sizeof(struct tpacket_stats);
 	memset(&st, 0xff, sizeof(st));
 	ASSERT_EQ(0, getsockopt(self->fd, SOL_PACKET, PACKET_STATISTICS, &st,
@@ -486,7 +486,7 @@ TEST_F(opt, statistics_size)
 	EXPECT_EQ(sizeof(struct tpacket_stats), len);
 	EXPECT_EQ(0U, st.tp_packets);
 	EXPECT_EQ(UINT64_MAX, st.rx_ring_full);
-	/* V2 and V3 see what they always saw */
+	/* V2 and V3 get the same as before */
 	ASSERT_EQ(0, pv4_setint(self->fd, PACKET_VERSION, TPACKET_V3));
 	len = sizeof(st);
 	ASSERT_EQ(0, getsockopt(self->fd, SOL_PACKET, PACKET_STATISTICS, &st,
@@ -563,19 +563,19 @@ TEST_F(opt, packet_diag)
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(if_nametoindex(if_b), d.info.pdi_index);
 	EXPECT_EQ((unsigned int)TPACKET_V4, d.info.pdi_version);
-	/* one "frame" a descriptor, the ring pages as blocks */
+	/* one "frame" per descriptor, ring pages as blocks */
 	EXPECT_EQ(self->nr, d.rx.pdr_frame_nr);
 	EXPECT_EQ(2 * self->nr, d.tx.pdr_frame_nr);
 	EXPECT_EQ(16U, d.rx.pdr_frame_size);
 	EXPECT_EQ(3 * self->nr, d.memreg.pdm_frame_nr);
 	EXPECT_EQ(4096U, d.memreg.pdm_frame_size);
 	EXPECT_EQ(128U, d.memreg.pdm_headroom);
-	/* the socket's own, and a ring's each */
+	/* one of the socket, and one of each ring */
 	EXPECT_EQ(3U, d.memreg.pdm_users);
 	pv4_close(&s);
 }
 
-/* Rx and Tx ring, of the least size, on lo. */
+/* Rx and Tx rings of minimum size, on lo */
 static bool send_to_oneself(int fd, char *area)
 {
 	struct pv4 s = { .fd = fd, .area = area, .frame_size = 2048 };
@@ -593,7 +593,7 @@ static bool send_to_oneself(int fd, char *area)
 	return packet_ok(pv4_frame(&s, 0), d.len, 60, 5);
 }
 
-/* V4 needs what any packet socket needs, and no more. */
+/* V4 needs the same privileges as any packet socket. */
 static int in_userns(void)
 {
 	struct tpacket_memreg_req req = { .frame_size = 2048 };
@@ -626,20 +626,20 @@ static int in_userns(void)
 		return 7;
 	if (!send_to_oneself(fd, area))
 		return 8;
-	/* root of its own namespace: the driver is what lacks it */
+	/* root of its own namespace: only the driver lacks support */
 	if (pv4_setint(fd, PACKET_ZEROCOPY, 1) != -EOPNOTSUPP)
 		return 9;
 	if (drop_cap(CAP_NET_ADMIN))
 		return 10;
 	if (pv4_setint(fd, PACKET_ZEROCOPY, 1) != -EPERM)
 		return 11;
-	/* an area of its own user namespace is charged to the real user */
+	/* an area in its own user namespace is charged to the real user */
 	if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ 0 }))
 		return 12;
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
 	if (fd < 0)
 		return 13;
-	/* CAP_IPC_LOCK there is not CAP_IPC_LOCK over the machine's memory */
+	/* CAP_IPC_LOCK there does not apply to the memory of the machine */
 	return pv4_memreg(fd, area, len, 2048, 0) == -ENOBUFS ? 0 : 14;
 }
 

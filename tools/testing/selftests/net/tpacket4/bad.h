@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Descriptors that no kernel may accept, for the selftests of AF_PACKET V4 in
- * both modes. A bad one comes back with its error and harms no other.
+ * Descriptors that the kernel must refuse, for the selftests of AF_PACKET V4 in
+ * both modes. A bad descriptor is returned with its error and does not affect
+ * others.
  */
 #ifndef TPACKET4_BAD_H
 #define TPACKET4_BAD_H
@@ -11,7 +12,7 @@
 #define TX_MTU		1500
 #define MAX_LEN		(TX_MTU + ETH_HLEN)
 #define AREA_FRAMES	512
-#define GOOD_IDX	400	/* good descriptors have this idx and more */
+#define GOOD_IDX	400	/* idx of good descriptors, or more */
 
 struct bad_desc {
 	struct tpacket4_desc d;
@@ -19,7 +20,7 @@ struct bad_desc {
 	const char *what;
 };
 
-/* Of an area of AREA_FRAMES frames. */
+/* For an area of AREA_FRAMES frames */
 static const struct bad_desc bad_descs[] = {
 	{ { .idx = 512, .len = 60 }, EINVAL, "first frame outside" },
 	{ { .idx = ~0ULL, .len = 60 }, EINVAL, "idx of all ones" },
@@ -53,7 +54,7 @@ struct batch_back {
 	unsigned int bad;		/* which, a bit each */
 };
 
-/* Packet number i of the good ones, i even, has 100 + i bytes. Returns their
+/* The good packet number i, which is even, has 100 + i bytes. Returns their
  * sum.
  */
 static inline int make_batch(struct pv4 *s, struct tpacket4_desc *d)
@@ -75,7 +76,9 @@ static inline int make_batch(struct pv4 *s, struct tpacket4_desc *d)
 	return sum;
 }
 
-/* One of the batch has come back: in the order of slots, not of frames. */
+/* Checks one returned descriptor of the batch. Slots are in order, frames are
+ * not.
+ */
 static inline void check_back(struct __test_metadata *_metadata,
 			      const struct tpacket4_desc *d,
 			      struct batch_back *back)
@@ -110,13 +113,15 @@ static inline void check_all_back(struct __test_metadata *_metadata,
 
 #define CHAIN_GOOD	(GOOD_IDX + 20)
 
-/* Is it wrong in any place of a chain? Some lengths are, alone or as a sum. */
+/* Checks whether it is invalid at every position of a chain. Some lengths are
+ * only invalid alone or in sum.
+ */
 static inline bool is_bad_in_chain(const struct bad_desc *bad)
 {
 	return bad->error != EMSGSIZE && bad->d.len != 13;
 }
 
-/* A chain of three with @bad in this place, then packet @seq of 99 bytes. */
+/* A chain of three with @bad at this position, then packet @seq of 99 bytes */
 static inline void make_chain(struct pv4 *s, struct tpacket4_desc d[4],
 			      const struct bad_desc *bad, unsigned int place,
 			      uint32_t seq)
@@ -136,7 +141,7 @@ static inline void make_chain(struct pv4 *s, struct tpacket4_desc d[4],
 	fill_packet(pv4_frame(s, CHAIN_GOOD), 99, seq);
 }
 
-/* Number @i of it has come back. */
+/* Checks returned descriptor @i of it. */
 static inline void check_chain(struct __test_metadata *_metadata,
 			       const struct tpacket4_desc d[4],
 			       const struct tpacket4_desc *back,

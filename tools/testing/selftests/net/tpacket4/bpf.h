@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * BPF for the AF_PACKET V4 selftests, with nothing but bpf(2): the programs are
- * written down as instructions, so that neither a compiler for BPF nor libbpf
- * is needed.
+ * BPF for the AF_PACKET V4 selftests, using only bpf(2). The programs are
+ * arrays of instructions, so that neither a BPF compiler nor libbpf is needed.
  */
 #ifndef TPACKET4_BPF_H
 #define TPACKET4_BPF_H
@@ -28,7 +27,8 @@
 #define JMP_K(op, d, i, o) INSN(BPF_JMP | (op) | BPF_K, d, 0, o, i)
 #define CALL(f)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
 #define EXIT		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-/* two slots: the other half of the constant, always zero, is the second */
+/* takes two slots; the other half of the constant, always zero, is the second
+ */
 #define LOAD_MAP(d, fd)	\
 	INSN(BPF_LD | BPF_DW | BPF_IMM, d, BPF_PSEUDO_MAP_FD, 0, fd)
 #define LOAD_MAP_2	INSN(0, 0, 0, 0, 0)
@@ -62,7 +62,7 @@ static inline int bpf_set(int map, __u32 key, const void *value)
 	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
-/* To tcx, where @type says: BPF_TCX_INGRESS or BPF_TCX_EGRESS */
+/* Attaches it to tcx; @type is BPF_TCX_INGRESS or BPF_TCX_EGRESS. */
 static inline int attach_tc(const char *ifname, int prog, int type)
 {
 	union bpf_attr attr = {
@@ -84,8 +84,8 @@ static inline __u64 bpf_get(int map, __u32 key)
 	return bpf_call(BPF_MAP_LOOKUP_ELEM, &attr) ? ~0ULL : value;
 }
 
-/* Fd of a program for the device @ifindex, or for any with 0, or -errno; says
- * why the verifier did not like it.
+/* Returns the fd of a program for the device @ifindex, or for any with 0, or
+ * -errno. Prints the verifier's log on failure.
  */
 static inline int bpf_load_for(int type, const struct bpf_insn *insns,
 			       unsigned int n, __u32 flags, __u32 ifindex)

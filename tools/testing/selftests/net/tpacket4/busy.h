@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Busy polling, for the selftests of AF_PACKET V4's zero-copy mode. With
- * TPACKET4_BUSY_POLL set, all sockets in that mode do it.
+ * TPACKET4_BUSY_POLL set, all zero-copy sockets use it.
  */
 #ifndef TPACKET4_BUSY_H
 #define TPACKET4_BUSY_H
@@ -38,9 +38,10 @@ static inline int write_sysfs(const char *sysfs, const char *ifname,
 	return err;
 }
 
-/* Interrupts off while the program polls often enough, as the documentation
- * of SO_PREFER_BUSY_POLL says: for so many polls without a packet, and so many
- * nanoseconds. /sys is of the namespace it was mounted in. 0 or -errno.
+/* Keeps interrupts off while the program polls often enough, see the
+ * documentation of SO_PREFER_BUSY_POLL: for this many polls without a packet,
+ * and this many nanoseconds. /sys shows the namespace in which it was mounted.
+ * Returns 0 or -errno.
  */
 static inline int defer_irqs(const char *ifname, const char *polls,
 			     const char *ns)
@@ -64,7 +65,7 @@ static inline int defer_irqs(const char *ifname, const char *polls,
 	return err;
 }
 
-/* As AF_XDP's xskxceiver does it. 0 or -errno. */
+/* Same as in AF_XDP's xskxceiver. Returns 0 or -errno. */
 static inline int busy_poll_by_default(int fd, const char *ifname)
 {
 	int err = ifname ? defer_irqs(ifname, "2", "200000") : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Captures from an interface through AF_PACKET V4 to a pcap file until it is
- * told to stop (SIGINT or SIGTERM). For cap.sh, which compares the
- * file with tcpdump's. Fails if it lost a packet.
+/* Captures from an interface with AF_PACKET V4 to a pcap file until SIGINT or
+ * SIGTERM. For cap.sh, which compares the file with that of tcpdump. Fails if
+ * packets were lost.
  */
 #include <signal.h>
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	/* the script waits for this line */
 	printf("capturing on %s\n", argv[1]);
 	fflush(stdout);
-	/* once told to stop, take what is there already */
+	/* when stopped, read what has been received */
 	for (;;) {
 		bool last = __atomic_load_n(&stop, __ATOMIC_RELAXED);
 

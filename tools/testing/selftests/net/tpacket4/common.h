@@ -26,8 +26,8 @@
 
 static const char if_a[] = "v4a", if_b[] = "v4b";	/* the veth pair */
 
-/* Fewer packets: asked for, or else on a kernel that looks for leaks, and so
- * for all the rest, and is slow.
+/* True if tests should send fewer packets: on request, or on a debug kernel,
+ * which is slow and is recognized by kmemleak.
  */
 static inline bool pv4_fast(void)
 {
@@ -40,7 +40,9 @@ static inline bool pv4_fast(void)
 
 /* ---- the network ---- */
 
-/* Runs ip(8) or tc(8) with these commands, one a line; 0 if all succeeded. */
+/* Runs ip(8) or tc(8) with these commands, one per line; returns 0 if all
+ * succeeded.
+ */
 static inline int net_batch(const char *tool, const char *commands)
 {
 	char cmd[64];
@@ -67,7 +69,9 @@ static inline int write_file(const char *path, const char *text)
 	return n;
 }
 
-/* Does @cmd to the device @name, which is filled in; 0 or -errno. */
+/* Runs the ioctl @cmd on the device @name, which is filled in; returns 0 or
+ * -errno.
+ */
 static inline int dev_ioctl(const char *name, unsigned long cmd,
 			    struct ifreq *ifr)
 {
@@ -87,8 +91,8 @@ static inline int set_up(const char *name, bool up)
 	return dev_ioctl(name, SIOCSIFFLAGS, &ifr);
 }
 
-/* The stack learns of a carrier a little later, and until then loses what is
- * sent. 0 or -errno.
+/* Waits for the carrier, before which the stack drops packets. Returns 0 or
+ * -errno.
  */
 static inline int wait_for_carrier(const char *name)
 {
@@ -127,7 +131,7 @@ static inline int ethtool_ioctl(const char *name, void *data)
 	return dev_ioctl(name, SIOCETHTOOL, &ifr);
 }
 
-/* One of ethtool's commands that take a yes or a no, as ETHTOOL_SGRO */
+/* Runs an ethtool command with a yes or no, such as ETHTOOL_SGRO. */
 static inline int set_offload(const char *name, int cmd, bool on)
 {
 	struct ethtool_value v = { .cmd = cmd, .data = on };
@@ -135,7 +139,7 @@ static inline int set_offload(const char *name, int cmd, bool on)
 	return ethtool_ioctl(name, &v);
 }
 
-/* A pair that carries packets; 0 or -errno. */
+/* Waits until the pair carries packets; returns 0 or -errno. */
 static inline int add_pair(const char *name, const char *peer, __u32 mtu)
 {
 	int err = add_veth(name, peer, mtu);
@@ -146,8 +150,9 @@ static inline int add_pair(const char *name, const char *peer, __u32 mtu)
 	return err ? err : wait_for_carrier(peer);
 }
 
-/* A fresh network namespace with a veth pair that carries our packets only. With
- * TPACKET4_PORTS set, if_a and if_b are there, wired to each other, and not veth.
+/* A new network namespace with a veth pair that carries only the packets of the
+ * test. With TPACKET4_PORTS set, if_a and if_b already exist, are connected to
+ * each other, and are not veth.
  */
 static inline void pv4_net_setup(struct __test_metadata *_metadata)
 {
@@ -160,7 +165,7 @@ static inline void pv4_net_setup(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, unshare(CLONE_NEWNET)) {
 		TH_LOG("unshare: %s (needs root)", strerror(errno));
 	}
-	/* no router solicitation or multicast report of IPv6's own */
+	/* no router solicitations and multicast reports of IPv6 */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	ASSERT_EQ(0, set_up("lo", true));
 	ASSERT_EQ(0, add_pair(if_a, if_b, MTU));
@@ -181,7 +186,7 @@ static inline int socket_error(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) ? -errno : err;
 }
 
-/* An ordinary packet socket; proto 0 only sends. */
+/* An ordinary packet socket; with proto 0 it only sends. */
 static inline int plain_socket(struct __test_metadata *_metadata,
 			       const char *ifname, int proto)
 {
@@ -194,7 +199,7 @@ static inline int plain_socket(struct __test_metadata *_metadata,
 	return fd;
 }
 
-/* An ordinary socket that sees what comes in and nothing that goes out. */
+/* An ordinary socket that receives incoming packets but not outgoing ones */
 static inline int plain_listener(struct __test_metadata *_metadata,
 				 const char *ifname)
 {
@@ -204,7 +209,7 @@ static inline int plain_listener(struct __test_metadata *_metadata,
 	return fd;
 }
 
-/* Length of the packet received within @ms, or -EAGAIN. */
+/* Returns the length of the packet received within @ms, or -EAGAIN. */
 static inline int plain_recv(int fd, void *buf, size_t size, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -214,7 +219,9 @@ static inline int plain_recv(int fd, void *buf, size_t size, int ms)
 	return recv(fd, buf, size, MSG_DONTWAIT | MSG_TRUNC);
 }
 
-/* A packet that no protocol wants; every byte depends on @seq and its place */
+/* A packet that no protocol receives; every byte depends on @seq and on its
+ * position
+ */
 static inline void fill_packet(void *buf, size_t len, uint32_t seq)
 {
 	static const unsigned char head[ETH_HLEN] = {
@@ -231,7 +238,7 @@ static inline void fill_packet(void *buf, size_t len, uint32_t seq)
 		memcpy(p + ETH_HLEN, &seq, sizeof(seq));
 }
 
-/* UDP from a port of its own: one flow a port. */
+/* UDP with a source port of its own: one flow per port */
 static inline void fill_udp(char *p, unsigned int len, unsigned int port,
 			    uint32_t seq)
 {
@@ -270,7 +277,7 @@ static inline bool packet_ok(const void *buf, int len, int want, uint32_t seq)
 	return !memcmp(buf, expect, want);
 }
 
-/* Puts a tag behind the addresses; the length with it. */
+/* Inserts a VLAN tag; returns the new length. */
 static inline size_t add_tag(char *p, size_t len, int proto, int tci)
 {
 	memmove(p + 16, p + 12, len - 12);
@@ -292,8 +299,8 @@ static inline bool untouched(const char *p, size_t n)
 
 /* ---- one packet at a time ---- */
 
-/* Bytes of each packet. One that is short the kernel may copy and so return its
- * frame at once; of one that is not the frames are away until it is gone.
+/* Size of each packet. The kernel may copy a short packet and return its frame
+ * at once; it keeps the frames of a long one until the packet is gone.
  */
 static unsigned int pkt_len = 100;
 
@@ -316,7 +323,7 @@ static inline int send_one(struct pv4 *s, uint32_t seq)
 	return pv4_kick(s, MSG_DONTWAIT);
 }
 
-/* The number in the next packet received, or -1. */
+/* Returns the number in the next packet received, or -1. */
 static inline int recv_one(struct pv4 *s, int ms)
 {
 	char buf[MAX_PKT];
@@ -329,7 +336,7 @@ static inline int recv_one(struct pv4 *s, int ms)
 	return packet_ok(buf, len, pkt_len, seq) ? (int)seq : -1;
 }
 
-/* A qdisc for if_a, as tc(8) has it. */
+/* Sets a qdisc of if_a, in the syntax of tc(8). */
 static inline int set_qdisc(const char *spec)
 {
 	char cmd[160];

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: the data path. What goes in comes out: contents, order, and
- * numbers that add up.
- */
+/* AF_PACKET V4: the data path: contents, order and counters */
 #include "common.h"
 
 #include <linux/filter.h>
@@ -64,7 +62,9 @@ FIXTURE_TEARDOWN(rx)
 	free(self->buf);
 }
 
-/* Each size, several times round the ring so that chains wrap in all places. */
+/* Each size, with several wraps of the ring so that chains wrap at all
+ * positions.
+ */
 TEST_F(rx, contents)
 {
 	struct tpacket_stats_v4 st;
@@ -92,7 +92,7 @@ TEST_F(rx, contents)
 	EXPECT_EQ(0U, st.tp_packets);
 }
 
-/* Nothing of a frame is written but the packet. */
+/* Only the packet is written to a frame. */
 TEST_F(rx, frame_edges)
 {
 	const unsigned int small[] = { 60, 61, 63, 64 };
@@ -119,7 +119,7 @@ TEST_F(rx, frame_edges)
 	}
 }
 
-/* A packet of several frames: full ones, then the rest; all say so. */
+/* All frames of a packet but the last are full and have TP4_PKT_CONT. */
 TEST_F(rx, chain_shape)
 {
 	unsigned int room = self->s.frame_size - self->s.offset;
@@ -140,7 +140,7 @@ TEST_F(rx, chain_shape)
 	EXPECT_FALSE(pv4_take(&self->s.rx, &d));
 }
 
-/* Tags that the stack takes off are in their place again. */
+/* VLAN tags that the stack strips are put back. */
 TEST_F(rx, vlan)
 {
 	const unsigned int lens[] = { 60, 500, 2040, 4090, 8000 };
@@ -232,7 +232,9 @@ TEST_F(tx, contents)
 			ASSERT_TRUE(packet_ok(self->buf, len, sizes[i], n)) {
 				TH_LOG("size %u, received %d", sizes[i], len);
 			}
-			/* once freed by its reader, all came back */
+			/* all frames are returned once the reader has freed
+			 * them
+			 */
 			ASSERT_TRUE(pv4_reap_all(&self->s, WAIT_MS));
 		}
 	}
@@ -241,7 +243,9 @@ TEST_F(tx, contents)
 	EXPECT_EQ(-EAGAIN, plain_recv(self->rx, self->buf, 1 << 17, QUIET_MS));
 }
 
-/* Several packets a kick: all are sent, in order; the return value is bytes. */
+/* Several packets per kick are sent in order; the return value is the number of
+ * bytes.
+ */
 TEST_F(tx, batch)
 {
 	unsigned int i, sum = 0;
@@ -263,7 +267,7 @@ TEST_F(tx, batch)
 	EXPECT_EQ(self->s.frames, self->s.nr_spare);
 }
 
-/* A link header that is spread over frames is a link header still. */
+/* A link-layer header may span several frames. */
 TEST_F(tx, split_header)
 {
 	const unsigned int piece[] = { 1, 7, 13, 14, 15 };
@@ -297,7 +301,7 @@ TEST_F(tx, split_header)
 	}
 }
 
-/* The rest of a chain may be posted later; a kick meanwhile does nothing. */
+/* The rest of a chain may be posted later; a kick before that does nothing. */
 TEST_F(tx, chain_in_two_goes)
 {
 	struct tpacket4_desc d[3] = {
@@ -351,7 +355,7 @@ FIXTURE_TEARDOWN(pair)
 	free(self->buf);
 }
 
-/* Sends @total packets, at most @window ahead of *@done; for a child. */
+/* Sends @total packets, at most @window ahead of *@done, in a child. */
 static int send_sequence(struct pv4 *s, uint32_t total, uint32_t window,
 			 uint32_t *done)
 {
@@ -359,7 +363,7 @@ static int send_sequence(struct pv4 *s, uint32_t total, uint32_t window,
 	uint32_t seq = 0;
 	int n;
 
-	/* moving to another CPU could reorder packets in veth's backlog */
+	/* moving to another CPU can reorder packets in veth's backlog */
 	pin_to_cpu(0);
 	while (seq < total) {
 		for (n = 0; n < 64 && seq < total; n++, seq++) {
@@ -368,7 +372,7 @@ static int send_sequence(struct pv4 *s, uint32_t total, uint32_t window,
 				break;
 		}
 		n = pv4_kick(s, 0);
-		/* veth's backlog may be full: the next kick goes on */
+		/* veth's backlog may be full: kick again */
 		if (n < 0 && n != -ENOBUFS)
 			return 1;
 		pv4_reap(s);
@@ -383,7 +387,7 @@ static int send_sequence(struct pv4 *s, uint32_t total, uint32_t window,
 	return s->errors[0] == total ? 0 : 3;
 }
 
-/* Not one is lost or overtaken where the receiver keeps up. */
+/* No packet is lost or reordered if the receiver keeps up. */
 TEST_F_TIMEOUT(pair, order, 120)
 {
 	uint32_t total = pv4_fast() ? 20000 : 1000000, seq, *done;
@@ -433,7 +437,7 @@ static void add_stats(struct __test_metadata *_metadata, int fd,
 	sum->rx_no_desc += st.rx_no_desc;
 }
 
-/* A receiver that is too slow loses some, and every one is accounted for. */
+/* A receiver that is too slow loses packets, and all of them are counted. */
 TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
 {
 	uint32_t total = pv4_fast() ? 20000 : 100000, got = 0, last = 0;
@@ -445,7 +449,7 @@ TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
 	ASSERT_LE(0, pid);
 	if (!pid)
 		_exit(send_flood(&self->tx, total));
-	/* let the ring run over before any is taken from it */
+	/* let the ring overflow before reading */
 	for (i = 0; i < WAIT_MS && !sum.tp_drops; i++) {
 		usleep(1000);
 		add_stats(_metadata, self->rx.fd, &sum);
@@ -462,7 +466,7 @@ TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
 			ASSERT_LT(last, packet_seq(self->buf));
 		last = packet_seq(self->buf);
 		got++;
-		/* reading the counters meanwhile loses none of them */
+		/* reading the counters in between loses none */
 		if (!(i % 500))
 			add_stats(_metadata, self->rx.fd, &sum);
 	}
@@ -476,7 +480,7 @@ TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
 	EXPECT_EQ(sum.tp_drops, sum.rx_ring_full + sum.rx_no_desc);
 }
 
-/* An area that holds both rings' frames: forwarding copies no byte. */
+/* With one area for both rings, packets are forwarded without copying. */
 TEST_F(pair, forward_within_one_area)
 {
 	struct pv4_cfg cfg = {
@@ -500,7 +504,7 @@ TEST_F(pair, forward_within_one_area)
 			ASSERT_TRUE(pv4_take_wait(&s, &s.rx, &d[n], WAIT_MS));
 			ASSERT_EQ(0, d[n].error);
 		} while (d[n++].flags & TP4_PKT_CONT);
-		/* just as they came: idx, offset, len, flags */
+		/* unchanged: idx, offset, len, flags */
 		pv4_post(&s.tx, d, n);
 		ASSERT_EQ((int)want, pv4_kick(&s, 0));
 		while (n--) {
@@ -508,7 +512,9 @@ TEST_F(pair, forward_within_one_area)
 			ASSERT_EQ(0, d->error);
 			pv4_rx_post(&s, d->idx);
 		}
-		/* out sees what self->tx sent too: outgoing, then incoming */
+		/* out also receives what self->tx has sent: outgoing, then
+		 * incoming
+		 */
 		len = plain_recv(out, self->buf, 1 << 17, WAIT_MS);
 		ASSERT_TRUE(packet_ok(self->buf, len, want, i));
 		len = plain_recv(out, self->buf, 1 << 17, WAIT_MS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: descriptors. Bad ones come back with their error and harm no
- * other, missing ones cost packets that are counted, and none is ever lost.
+/* AF_PACKET V4: descriptors. Bad ones are returned with an error and do not
+ * affect others, missing ones cause drops that are counted, and none is lost.
  */
 #include "bad.h"
 
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(tx_desc)
 	free(self->buf);
 }
 
-/* Each bad one between two good ones, all posted as one batch. */
+/* Each bad descriptor between two good ones, posted as one batch. */
 TEST_F(tx_desc, bad_among_good)
 {
 	struct tpacket4_desc d[BATCH_DESCS], back;
@@ -66,8 +66,8 @@ TEST_F(tx_desc, bad_among_good)
 	EXPECT_EQ(1U, st.tx_no_desc);
 }
 
-/* A chain of three with each bad descriptor in each place, also where the
- * chain goes over the ring's end, then a good packet.
+/* A chain of three with each bad descriptor at each position, also across the
+ * end of the ring, followed by a good packet.
  */
 TEST_F(tx_desc, bad_in_chain)
 {
@@ -93,7 +93,9 @@ TEST_F(tx_desc, bad_in_chain)
 					 WAIT_MS);
 			ASSERT_TRUE(packet_ok(self->buf, len, 99, n));
 		}
-		/* round to the slots before the end: over it next time */
+		/* advance to the slots before the end, so that the next chain
+		 * wraps
+		 */
 		while (self->s.tx.avail % size != size - 2 &&
 		       (bad - bad_descs) % 2) {
 			pv4_post(&self->s.tx, &(struct tpacket4_desc) {
@@ -106,7 +108,7 @@ TEST_F(tx_desc, bad_in_chain)
 	EXPECT_EQ(-EAGAIN, plain_recv(self->rx, self->buf, 1 << 17, QUIET_MS));
 }
 
-/* Two bad ones in one chain: each tells its own error. */
+/* Two bad descriptors in one chain: each gets its own error. */
 TEST_F(tx_desc, two_bad_in_chain)
 {
 	struct tpacket4_desc d[3] = {
@@ -124,7 +126,7 @@ TEST_F(tx_desc, two_bad_in_chain)
 	}
 }
 
-/* Posts @n descriptors of @len bytes as one chain and counts what comes back */
+/* Posts @n descriptors of @len bytes as one chain and counts those returned. */
 static int send_chain(struct pv4 *s, unsigned int n, unsigned int len,
 		      unsigned int errors[256])
 {
@@ -166,11 +168,11 @@ TEST_F(tx_desc, packet_too_long)
 	}
 	EXPECT_EQ(0, send_chain(&self->s, 1, MAX_LEN + 5, errors));
 	EXPECT_EQ(1U, errors[EMSGSIZE]);
-	/* the sum counts; every descriptor of the chain comes back */
+	/* the sum is checked; every descriptor of the chain is returned */
 	EXPECT_EQ(0, send_chain(&self->s, 3, 700, errors));
 	EXPECT_LE(1U, errors[EMSGSIZE]);
 	EXPECT_EQ(3U, errors[EMSGSIZE] + errors[ECANCELED]);
-	/* and cannot overflow: 255 * 2048 is harmless, so is this */
+	/* and it cannot overflow, as with 255 * 2048 */
 	EXPECT_EQ(0, send_chain(&self->s, 255, 2048, errors));
 	EXPECT_LE(1U, errors[EMSGSIZE]);
 	EXPECT_EQ(255U, errors[EMSGSIZE] + errors[ECANCELED]);
@@ -183,7 +185,7 @@ TEST_F(tx_desc, chain_too_long)
 	unsigned int errors[256], i, n = 0, size = self->s.tx.size;
 	struct tpacket4_desc d;
 
-	/* 17 frames is the least that MAX_SKB_FRAGS may be, 45 the most */
+	/* MAX_SKB_FRAGS is between 17 and 45 */
 	for (i = 1; i <= 17; i++, n++) {
 		EXPECT_EQ((int)i * 60, send_chain(&self->s, i, 60, errors));
 		EXPECT_EQ(i, errors[0]);
@@ -194,7 +196,7 @@ TEST_F(tx_desc, chain_too_long)
 	EXPECT_EQ(60, send_chain(&self->s, 1, 60, errors));
 	EXPECT_EQ(1U, errors[0]);
 
-	/* a whole ring that continues for ever must not stay stuck for ever */
+	/* a ring full of TP4_PKT_CONT must not block for ever */
 	d = (struct tpacket4_desc){ .len = 20, .flags = TP4_PKT_CONT };
 	for (i = 0; i < size; i++)
 		pv4_post(&self->s.tx, &d, 1);
@@ -221,7 +223,7 @@ FIXTURE_SETUP(rx_desc)
 
 	pv4_net_setup(_metadata);
 	ASSERT_EQ(0, pv4_open(&self->s, &cfg));
-	/* not bound yet: take back what pv4_open() posted */
+	/* not bound yet: take the descriptors that pv4_open() posted */
 	memset(self->s.rx.desc, 0, cfg.rx_nr * sizeof(*self->s.rx.desc));
 	self->s.rx.avail = 0;
 	ASSERT_EQ(0, pv4_bind(self->s.fd, if_b, ETH_P_ALL));
@@ -274,7 +276,7 @@ TEST_F(rx_desc, none_posted)
 	EXPECT_EQ(20U, st.tp_packets);
 	EXPECT_EQ(20U, st.tp_drops);
 	EXPECT_EQ(20U, st.rx_ring_full + st.rx_no_desc);
-	/* those are gone; what comes once frames are posted is not */
+	/* those are lost; later ones are received when frames are posted */
 	pv4_rx_post(&self->s, 11);
 	inject(_metadata, self, 1, 60, &st);
 	EXPECT_EQ(0U, st.tp_drops);
@@ -282,7 +284,7 @@ TEST_F(rx_desc, none_posted)
 	EXPECT_EQ(20U, packet_seq(self->buf));
 }
 
-/* What a ring has dropped is told once, also when the ring is gone. */
+/* Drops of a ring are reported once, also after its removal. */
 TEST_F(rx_desc, removed_ring)
 {
 	int other = plain_socket(_metadata, if_b, ETH_P_ALL);
@@ -313,7 +315,7 @@ TEST_F(rx_desc, full_ring)
 	unsigned int i, round;
 
 	for (round = 0; round < 3; round++) {
-		/* frames in any order, even all the same one's neighbours */
+		/* frames in any order, also adjacent ones */
 		for (i = 0; i < self->nr; i++)
 			pv4_rx_post(&self->s, (i * 7 + round) % self->nr);
 		self->seq = 0;
@@ -324,7 +326,7 @@ TEST_F(rx_desc, full_ring)
 		EXPECT_EQ(0U, st.rx_no_desc);
 		for (i = 0; i < self->nr; i++) {
 			ASSERT_TRUE(pv4_take(&self->s.rx, &d));
-			/* each frame once, in the slots' order of frames */
+			/* each frame once, in the order of posting */
 			EXPECT_EQ((i * 7 + round) % self->nr, d.idx);
 			EXPECT_EQ(i, packet_seq(pv4_frame(&self->s, d.idx)));
 		}
@@ -332,7 +334,7 @@ TEST_F(rx_desc, full_ring)
 	}
 }
 
-/* A chain needs all its frames at once, or takes none of them. */
+/* A chain needs all its frames at once, or takes none. */
 TEST_F(rx_desc, chain_does_not_fit)
 {
 	struct tpacket_stats_v4 st;
@@ -347,13 +349,13 @@ TEST_F(rx_desc, chain_does_not_fit)
 	EXPECT_EQ(0U, st.rx_ring_full);
 	for (i = 0; i < 4; i++)
 		EXPECT_TRUE(desc_is_kernels(pv4_slot(&self->s.rx, i)));
-	/* smaller ones still get theirs */
+	/* smaller packets still get frames */
 	inject(_metadata, self, 1, 60, &st);
 	EXPECT_EQ(0U, st.tp_drops);
 	ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d, WAIT_MS));
 	EXPECT_EQ(0U, d.idx);
 	EXPECT_EQ(3U, packet_seq(pv4_frame(&self->s, 0)));
-	/* three frames are left: 6144 bytes fit, exactly */
+	/* three frames are left: exactly 6144 bytes fit */
 	inject(_metadata, self, 1, 6145, &st);
 	EXPECT_EQ(1U, st.rx_no_desc);
 	inject(_metadata, self, 1, 6144, &st);
@@ -362,7 +364,7 @@ TEST_F(rx_desc, chain_does_not_fit)
 	EXPECT_EQ(5U, packet_seq(self->buf));
 }
 
-/* An idx outside the area costs its slot, and no packet. */
+/* An invalid idx uses up its slot, but loses no packet. */
 TEST_F(rx_desc, bad_idx)
 {
 	const uint64_t bad[] = {
@@ -379,7 +381,7 @@ TEST_F(rx_desc, bad_idx)
 	inject(_metadata, self, n, 60, &st);
 	EXPECT_EQ(0U, st.tp_drops);
 	EXPECT_EQ(n, st.rx_invalid_descs);
-	/* good frames in order; a bad one may come back before its turn */
+	/* good frames are in order; a bad one may be returned early */
 	for (i = 0; i < 2 * n; i++) {
 		ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d, WAIT_MS));
 		EXPECT_EQ(0, d.flags);
@@ -399,8 +401,8 @@ TEST_F(rx_desc, bad_idx)
 	EXPECT_EQ((1u << n) - 1, seen);
 }
 
-/* In the middle of what would be a chain: the packet that is received after
- * it is whole, and every frame comes back once.
+/* In the middle of a chain: the next packet is complete, and every frame is
+ * returned once.
  */
 TEST_F(rx_desc, bad_idx_in_chain)
 {
@@ -443,7 +445,8 @@ TEST_F(rx_desc, bad_idx_in_chain)
 		good += whole;
 		for (i = 0; i < n; i++)
 			EXPECT_GE(1U, seen[i]);
-		/* use up what is left, so that each round starts anew */
+		/* use up the remaining frames, so that each round starts anew
+		 */
 		while (self->s.rx.used != self->s.rx.avail) {
 			inject(_metadata, self, 1, 60, &st);
 			ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d,
@@ -453,7 +456,7 @@ TEST_F(rx_desc, bad_idx_in_chain)
 	EXPECT_LE(5U, good);
 }
 
-/* All but idx of a posted descriptor is noise. */
+/* All fields of a posted Rx descriptor but idx are ignored. */
 TEST_F(rx_desc, other_fields_ignored)
 {
 	struct tpacket4_desc d = {
@@ -471,7 +474,7 @@ TEST_F(rx_desc, other_fields_ignored)
 	EXPECT_EQ(0, back.flags);
 }
 
-/* Posting one slot ahead of an empty one hands out no slot out of turn. */
+/* Posting a slot behind an empty one returns no slot out of order. */
 TEST_F(rx_desc, slots_in_order)
 {
 	struct tpacket_stats_v4 st;
@@ -493,7 +496,7 @@ TEST_F(rx_desc, slots_in_order)
 	EXPECT_EQ(8U, d.idx);
 }
 
-/* A program that scribbles over the whole ring hurts itself alone. */
+/* A program that overwrites the whole ring only harms itself. */
 TEST_F(rx_desc, scribbled_ring)
 {
 	struct tpacket_stats_v4 st;
@@ -513,8 +516,8 @@ TEST_F(rx_desc, scribbled_ring)
 		errors += st.rx_invalid_descs;
 	}
 	EXPECT_LT(0U, errors);
-	/* the kernel's place in the ring is its own: all slots posted, the
-	 * next packet is in one of them
+	/* the kernel keeps its own position: with all slots posted, the next
+	 * packet is in one of them
 	 */
 	for (i = 0; i < self->nr; i++)
 		pv4_rx_post(s, i);

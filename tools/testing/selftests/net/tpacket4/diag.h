@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What packet_diag tells of a socket, for the selftests of AF_PACKET V4.
+ * packet_diag, for the selftests of AF_PACKET V4
  */
 #ifndef TPACKET4_DIAG_H
 #define TPACKET4_DIAG_H
@@ -35,7 +35,9 @@ static inline bool diag_each(struct nlmsghdr *h, void *arg)
 	return true;
 }
 
-/* Finds the socket with this inode; 0 or -errno, -ENOENT without packet_diag. */
+/* Finds the socket with this inode. Returns 0 or -errno; -ENOENT without
+ * packet_diag.
+ */
 static inline int diag_find(unsigned int ino, struct diag *d)
 {
 	struct {

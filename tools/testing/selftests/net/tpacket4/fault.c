@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: set-up that fails. Each call on the way to a socket that works,
- * in copy and in zero-copy mode, and to its device after that, is made with its
- * first allocation or copy from or to the program failing, then its second, and
- * so on until it succeeds with none left to fail; then with all allocations
- * failing from a point on, so that none can hide behind a fallback. What a call
- * returns is documented; after a failure it succeeds, and the socket works. What
- * is left behind is for the kernel's own checkers to find.
+/* AF_PACKET V4: setup with fault injection. Each call that sets up a socket, in
+ * copy and in zero-copy mode, and then changes its device, is repeated with its
+ * first allocation or user copy failing, then its second, and so on until it
+ * succeeds without a fault; then with all allocations failing from one on.
+ * Every failure must return a documented error and leave nothing behind.
  */
 #include "fault.h"
 #include "xdp.h"
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
 #define MAKE_IT_FAIL	"/proc/thread-self/make-it-fail"
-#define NR		4096		/* slots: more than kmalloc() likes */
+#define NR		4096		/* slots: too many for kmalloc() */
 #define AREA_FRAMES	1024
 
 struct ctx {
@@ -161,8 +159,8 @@ static int do_no_xdp(struct ctx *c)
 struct step {
 	int (*fn)(struct ctx *c);
 	const char *name;
-	/* How many of its faults make it fail is not always the same, for the
-	 * kernel has some memory in stock. That some do is.
+	/* The number of faults that make it fail varies, as the kernel has
+	 * reserves. Some must.
 	 */
 	enum { MAY_FAIL, COPIES, ALLOCATES } what;
 };
@@ -257,7 +255,7 @@ static void allow_faults(void)
 	set_fault("fail*", "interval", "1");
 	set_fault("fail*", "task-filter", "Y");
 	set_fault("failslab", "cache-filter", "N");
-	/* a failure that was asked for is no news for the log */
+	/* an injected failure is not logged */
 	set_fault("fail*", "verbose", "0");
 }
 
@@ -331,13 +329,15 @@ static void clean(struct ctx *c)
 	close(c->fd);
 }
 
-/* Which errors may a fault have, that was injected into set-up? */
+/* Returns whether an injected fault may cause this error. */
 static bool error_is_documented(int err)
 {
 	return err == -ENOMEM || err == -ENOBUFS || err == -EFAULT;
 }
 
-/* Did the call end well, after a fault or without one? If not, does it now? */
+/* Returns whether the call succeeded, with or without a fault, or succeeds when
+ * repeated.
+ */
 static void check_step(struct __test_metadata *_metadata, struct ctx *c,
 		       const struct step *step, int err, bool injected,
 		       const char *what, unsigned int n)
@@ -376,7 +376,7 @@ static int arm(int nth, unsigned int n)
 	return pwrite(nth, text, len, 0) == len ? 0 : -errno;
 }
 
-/* True if the fault that was asked for has happened. */
+/* Returns whether the requested fault has been injected. */
 static bool disarm(int nth)
 {
 	char text[16] = "";
@@ -424,7 +424,7 @@ static const struct kind {
 	const char *name;
 	unsigned int by;		/* of what its space counts */
 } kinds[] = {
-	/* bytes: smaller steps than any object that matters here */
+	/* bytes: smaller than any relevant object */
 	{ "failslab", 32 },
 	/* pages */
 	{ "fail_page_alloc", 1 },
@@ -438,7 +438,7 @@ static int start_after(int make_it_fail, const char *kind, unsigned int space)
 	return pwrite(make_it_fail, "1", 1, 0) == 1 ? 0 : -errno;
 }
 
-/* How many faults there were; there are no more. Or -errno. */
+/* Stops fault injection; returns the number of faults, or -errno. */
 static int stop(int make_it_fail, const char *kind)
 {
 	int faults;
@@ -450,7 +450,7 @@ static int stop(int make_it_fail, const char *kind)
 	return faults;
 }
 
-/* How much to give out next; in the short form not each amount */
+/* Returns the next amount to allow; the short form skips amounts. */
 static unsigned int more_than(unsigned int space, unsigned int by)
 {
 	unsigned int step = pv4_fast() ? space / 8 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Allocations that fail when a test wants them to, by the kernel's own means.
+ * Fault injection into allocations
  */
 #ifndef TPACKET4_FAULT_H
 #define TPACKET4_FAULT_H
@@ -13,7 +13,7 @@
 #define DEBUGFS		"/sys/kernel/debug"
 #define MANY		1000000
 
-/* Sets a file of all kinds of faults, or of one. */
+/* Sets a file of all kinds of faults, or of one kind. */
 static inline void set_fault(const char *kind, const char *file,
 			     const char *value)
 {
@@ -45,7 +45,7 @@ static inline void no_faults(void)
 	set_fault("fail*", "space", "0");
 }
 
-/* Why nothing can be made to fail here, or NULL */
+/* Returns why fault injection is not available, or NULL. */
 static inline const char *faults_missing(void)
 {
 	if (access(DEBUGFS "/failslab", F_OK))
@@ -57,7 +57,9 @@ static inline const char *faults_missing(void)
 	return NULL;
 }
 
-/* How many faults of a kind there were since its times were MANY, or -errno. */
+/* Returns the number of faults of a kind since its times were set to MANY, or
+ * -errno.
+ */
 static inline int faults_of(const char *kind)
 {
 	unsigned int left = MANY;

@@ -9,7 +9,7 @@
 
 #define NR_HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
 
-/* A line of /proc/meminfo, or -1. */
+/* Returns a number of /proc/meminfo, or -1. */
 static inline long read_meminfo(const char *name)
 {
 	FILE *f = fopen("/proc/meminfo", "r");
@@ -26,10 +26,10 @@ static inline long read_meminfo(const char *name)
 	return n;
 }
 
-static long huge_pages_before = -1;	/* reserved, if we have changed that */
+static long huge_pages_before = -1;	/* reserved before, if changed */
 
-/* Sees to it that @n huge pages are free, until huge_pages_restore(). The bytes
- * of one, or 0 if they are not to be had.
+/* Makes @n huge pages available, until huge_pages_restore(). Returns their
+ * size, or 0 if that is not possible.
  */
 static inline size_t need_huge_pages(long n)
 {
@@ -56,7 +56,7 @@ static inline void huge_pages_restore(void)
 	write_file(NR_HUGE_PAGES, text);
 }
 
-/* One huge page, as it is filled for a new area; or MAP_FAILED. */
+/* Maps one huge page for a new area; may return MAP_FAILED. */
 static inline void *map_huge_page(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -67,7 +67,7 @@ static inline void *map_huge_page(size_t size)
 	return p;
 }
 
-/* Whether so many are free again: none is pinned any more. */
+/* Waits until @free of them are free again, which means that none is pinned. */
 static inline bool huge_pages_back(long free)
 {
 	__u64 end = now_ms() + WAIT_MS;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: memory and devices of other kinds than usual: areas of huge
- * pages, and a device without a link-layer header.
+/* AF_PACKET V4: areas of huge pages, and a device without a link-layer header
  */
 #include "huge.h"
 
@@ -55,7 +54,7 @@ FIXTURE_TEARDOWN(huge)
 	huge_pages_restore();
 }
 
-/* Of all of a huge page, first to last frame; then none of it is pinned. */
+/* Uses all frames of a huge page; then none of it is pinned. */
 TEST_F(huge, contents)
 {
 	unsigned int n, len, rounds = 3 * self->tx.frames / 2;
@@ -64,7 +63,7 @@ TEST_F(huge, contents)
 	for (n = 0; n < rounds; n++) {
 		len = sizes[n % ARRAY_SIZE(sizes)];
 		fill_packet(self->buf, len, n);
-		/* frames that were not used for the longest time first */
+		/* least recently used frames first */
 		if (self->tx.nr_spare > 8) {
 			__u64 *spare = self->tx.spare;
 			__u64 last = spare[self->tx.nr_spare - 1];
@@ -87,7 +86,7 @@ TEST_F(huge, contents)
 	EXPECT_TRUE(huge_pages_back(self->free));
 }
 
-/* Packets that are on their way keep the page, and give it back. */
+/* Packets in flight keep the page pinned, and release it. */
 TEST_F(huge, closed_in_flight)
 {
 	unsigned int i, n = 30;
@@ -112,7 +111,7 @@ TEST_F(huge, closed_in_flight)
 
 /* ---- devices ---- */
 
-/* An IP packet, the way a tun device has it; no one answers. */
+/* An IP packet, as on a tun device; there is no reply. */
 static void fill_ip(char *ip, unsigned int len, uint32_t seq)
 {
 	char pkt[MAX_PKT + ETH_HLEN];
@@ -152,7 +151,7 @@ TEST(no_link_layer_header)
 	for (i = 0; i < 300; i++) {
 		len = lens[i % ARRAY_SIZE(lens)];
 		fill_ip(want, len, i);
-		/* it starts with the IP header */
+		/* the data starts with the IP header */
 		ASSERT_EQ((ssize_t)len, write(tun, want, len));
 		got = pv4_recv(&s, buf, sizeof(buf), WAIT_MS);
 		ASSERT_EQ((int)len, got);

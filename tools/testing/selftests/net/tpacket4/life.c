@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: how things end. Areas, rings, sockets, processes and devices
- * go away in every order while packets are in flight.
+/* AF_PACKET V4: areas, rings, sockets, processes and devices are removed in
+ * every order while packets are in flight.
  */
 #include "common.h"
 
 #include <sys/un.h>
 
-/* Two frames: too long for the kernel to copy it and be done with the frame */
+/* Two frames: too long for the kernel to copy the packet and release the frames
+ * at once
+ */
 #define PKT_LEN		3000
 #define PKT_DESCS	2
 #define SHORT_LEN	1000	/* one frame */
@@ -58,7 +60,7 @@ static bool recv_seq(int fd, char *buf, uint32_t seq)
 	return packet_ok(buf, len, PKT_LEN, seq);
 }
 
-/* Puts @n packets into the queue of if_a, which holds them. */
+/* Sends @n packets to the queue of if_a, which holds them. */
 static void fly(struct __test_metadata *_metadata, struct pv4 *s, int n)
 {
 	int i;
@@ -70,7 +72,7 @@ static void fly(struct __test_metadata *_metadata, struct pv4 *s, int n)
 	ASSERT_EQ(0U, pv4_reap(s));
 }
 
-/* Lets them go, and receives them. */
+/* Releases and receives them. */
 static void land(struct __test_metadata *_metadata, int out, char *buf, int n)
 {
 	int i;
@@ -85,7 +87,7 @@ static void land(struct __test_metadata *_metadata, int out, char *buf, int n)
 
 /* ---- with packets in flight ---- */
 
-/* Takes memory that was just freed, and writes to it. */
+/* Reuses memory that was just freed, and writes to it. */
 static bool reuse_memory(size_t len)
 {
 	int i;
@@ -103,7 +105,7 @@ static bool reuse_memory(size_t len)
 	return true;
 }
 
-/* The pages are held by the packets: they arrive, and as they were sent. */
+/* The packets hold the pages and are received unmodified. */
 TEST_F(life, close_in_flight)
 {
 	fly(_metadata, &self->tx, 50);
@@ -122,10 +124,10 @@ TEST_F(life, munmap_in_flight)
 	fly(_metadata, &self->tx, 50);
 	munmap(self->tx.map, self->tx.map_len);
 	munmap(self->tx.area, self->tx.area_len);
-	/* unmapped is not removed: packets are in flight */
+	/* unmapping does not remove it: packets are in flight */
 	EXPECT_EQ(-EBUSY, pv4_set_ring(self->tx.fd, PACKET_TX_RING, -1, 0));
 	land(_metadata, self->out, self->buf, 50);
-	/* the ring is where it was, and holds what came back */
+	/* the ring is unchanged, and has the returned descriptors */
 	ring = mmap(NULL, self->tx.map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    self->tx.fd, 0);
 	ASSERT_TRUE(ring != MAP_FAILED);
@@ -152,7 +154,7 @@ TEST_F(life, ring_change_in_flight)
 	EXPECT_EQ(0, pv4_setint(self->tx.fd, PACKET_VERSION, TPACKET_V2));
 }
 
-/* Runs @fn in a process of its own that is killed once it says it is ready. */
+/* Runs @fn in a process that is killed when it is ready. */
 static void kill_while(struct __test_metadata *_metadata, struct pv4 *s,
 		       int (*fn)(struct pv4 *s))
 {
@@ -164,7 +166,7 @@ static void kill_while(struct __test_metadata *_metadata, struct pv4 *s,
 	pid = pv4_fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* this process alone holds the socket soon */
+		/* this process will be the only user of the socket */
 		if (fn(s) || write(p[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -211,7 +213,7 @@ static pid_t blocked_sender(struct pv4 *s)
 	return pid;
 }
 
-/* Killed in the middle of a blocking send. */
+/* Killed during a blocking send */
 TEST_F(life, kill_in_blocking_send)
 {
 	int status;
@@ -227,8 +229,8 @@ TEST_F(life, kill_in_blocking_send)
 	land(_metadata, self->out, self->buf, 1);
 }
 
-/* The packets sit in another socket's queue, for as long as that likes: their
- * pages are theirs, whoever else wants memory.
+/* Packets in the queue of another socket keep their pages for as long as they
+ * are there.
  */
 TEST_F(life, received_after_close)
 {
@@ -246,7 +248,7 @@ TEST_F(life, received_after_close)
 
 /* ---- areas ---- */
 
-/* The area is its rings' for as long as there are any. */
+/* The area exists as long as its rings. */
 TEST_F(life, area_outlives_its_fd)
 {
 	struct pv4_cfg cfg = {
@@ -264,7 +266,7 @@ TEST_F(life, area_outlives_its_fd)
 	ASSERT_EQ(0, pv4_open(&a, &cfg));
 	ASSERT_EQ(0, pv4_open(&b, &cfg));
 	close(mr);
-	/* its number may be another's by now: that changes nothing */
+	/* its number may be reused, which changes nothing */
 	EXPECT_GT(0, pv4_set_ring(a.fd, PACKET_RX_RING, mr, pv4_min_descs()));
 	for (i = 0; i < 100; i++) {
 		struct pv4 *s = i < 50 && i & 1 ? &b : &a;
@@ -276,7 +278,7 @@ TEST_F(life, area_outlives_its_fd)
 		if (i == 50)
 			close(b.fd);
 	}
-	/* the program's own mapping is not needed to send what is posted */
+	/* posted packets can be sent without the program's mapping */
 	ASSERT_EQ(0, post_seq(&a, 7));
 	munmap(a.area, a.area_len);
 	ASSERT_EQ(PKT_LEN, pv4_kick(&a, 0));
@@ -292,7 +294,8 @@ TEST_F(life, many_rings_one_area)
 	for (i = 0; i < 64; i++) {
 		fd[i] = pv4_socket();
 		ASSERT_LE(0, fd[i]);
-		/* each named by the one before, which has only a ring of it */
+		/* each uses the previous one, which only has a ring of the area
+		 */
 		ASSERT_EQ(-EINVAL, pv4_set_ring(fd[i], PACKET_RX_RING,
 						i ? fd[i - 1] : fd[i], nr));
 		ASSERT_EQ(0, pv4_set_ring(fd[i], PACKET_RX_RING, self->rx.fd,
@@ -306,8 +309,8 @@ TEST_F(life, many_rings_one_area)
 		close(fd[i]);
 }
 
-/* The other process: nothing but what came over the socket. Receives on if_b
- * into frames of the shared area and tells the frames' numbers.
+/* The other process only gets what is passed over the socket. It receives on
+ * if_b to frames of the shared area and reports their numbers.
  */
 static int rx_process(int sock, size_t len, int total)
 {
@@ -359,7 +362,7 @@ TEST_F(life, area_of_two_processes)
 	pid = pv4_fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* not even the numbers are inherited */
+		/* does not inherit the fd numbers either */
 		close(fds[0]);
 		close(fds[1]);
 		_exit(rx_process(sv[1], len, total));
@@ -377,7 +380,7 @@ TEST_F(life, area_of_two_processes)
 		ASSERT_EQ(SHORT_LEN, pv4_kick(&self->tx, 0));
 		pv4_reap(&self->tx);
 		ASSERT_EQ((ssize_t)sizeof(d), read(sv[0], &d, sizeof(d)));
-		/* this process sees the packet that the other's ring got */
+		/* this process sees the packet in the other's ring */
 		ASSERT_TRUE(packet_ok(area + d.idx * 2048 + d.offset, d.len,
 				      SHORT_LEN, i));
 	}
@@ -385,7 +388,9 @@ TEST_F(life, area_of_two_processes)
 	EXPECT_EQ(0, status);
 }
 
-/* A V4 socket passed on, its rings mapped by another, its maker gone. */
+/* A V4 socket is passed on, its rings are mapped by another process, and its
+ * creator has exited.
+ */
 TEST_F(life, socket_passed_on)
 {
 	int sv[2], fd, i, status;
@@ -411,7 +416,7 @@ TEST_F(life, socket_passed_on)
 	ASSERT_EQ(1, write(sv[0], "x", 1));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
-	/* what it posted is still posted, its memory still the kernel's */
+	/* its descriptors are still posted, its memory still registered */
 	ASSERT_EQ(0, pv4_bind(fd, if_b, ETH_P_ALL));
 	self->rx.rx.avail = pv4_min_descs();
 	for (i = 0; i < 20; i++) {
@@ -426,7 +431,7 @@ TEST_F(life, socket_passed_on)
 	}
 }
 
-/* fork() with shared memory: either side may drive the rings. */
+/* After fork() with shared memory, either side may use the rings. */
 TEST_F(life, fork_takes_over)
 {
 	int status, i;
@@ -442,7 +447,7 @@ TEST_F(life, fork_takes_over)
 				_exit(1);
 		_exit(0);
 	}
-	/* this side's descriptor and mappings go at once */
+	/* close the fd and the mappings of this side at once */
 	pv4_close(&self->tx);
 	for (i = 0; i < 100; i++)
 		ASSERT_TRUE(recv_seq(self->out, self->buf, i));
@@ -457,7 +462,7 @@ TEST_F(life, fork_takes_over)
 
 /* ---- devices ---- */
 
-/* A process that sends all the time and does not mind errors. */
+/* A process that sends all the time and ignores errors */
 static pid_t traffic(struct pv4 *s)
 {
 	pid_t pid = pv4_fork();
@@ -505,7 +510,7 @@ TEST_F(life, device_down)
 	ASSERT_EQ(0, set_up(if_a, false));
 	for (i = 1; i < 10; i++)
 		ASSERT_EQ(0, post_seq(&self->tx, i));
-	/* the socket learns it once, as every packet socket does */
+	/* the socket gets the error once, as every packet socket */
 	ASSERT_EQ(0, getsockopt(self->tx.fd, SOL_SOCKET, SO_ERROR, &err,
 				&len));
 	EXPECT_EQ(ENETDOWN, err);
@@ -549,15 +554,15 @@ TEST_F(life, device_unregistered_under_traffic)
 	int err = 0, pid;
 	uint64_t start;
 
-	/* some in flight when it happens: they go with the device's qdisc */
+	/* some packets are in flight, and dropped with the qdisc */
 	ASSERT_EQ(0, set_qdisc("netem limit 10000 delay 50ms"));
 	pid = traffic(&self->tx);
 	ASSERT_LE(0, pid);
 	EXPECT_LT(0, drain(&self->rx, self->buf, 500));
 	start = now_ms();
 	ASSERT_EQ(0, run_ip("link del %s\n", if_a));
-	/* Nothing of ours holds the device. The kernel's log tells of ten
-	 * seconds; here, the machine may be slow.
+	/* No reference to the device is left. The kernel warns after ten
+	 * seconds; this waits longer, as the machine may be slow.
 	 */
 	EXPECT_GT(60000U, now_ms() - start);
 	EXPECT_LE(0, drain(&self->rx, self->buf, 100));
@@ -569,7 +574,7 @@ TEST_F(life, device_unregistered_under_traffic)
 	ASSERT_EQ(0, getsockopt(self->tx.fd, SOL_SOCKET, SO_ERROR, &err, &len));
 	EXPECT_EQ(-ENXIO, pv4_kick(&self->tx, MSG_DONTWAIT));
 
-	/* the sockets are as good as new on another device */
+	/* the sockets can be used on another device */
 	ASSERT_EQ(0, run_ip("link add %s type dummy\n", if_a));
 	ASSERT_EQ(0, set_up(if_a, true));
 	EXPECT_EQ(0, pv4_bind(self->rx.fd, if_a, ETH_P_ALL));
@@ -584,12 +589,12 @@ TEST_F(life, netns_move_under_traffic)
 	pid = traffic(&self->tx);
 	ASSERT_LE(0, pid);
 	EXPECT_LT(0, drain(&self->rx, self->buf, 300));
-	/* first the receiver's end, then the sender's */
+	/* first the end of the receiver, then that of the sender */
 	ASSERT_EQ(0, run_ip("link set %s netns %d\n", if_b, ns));
 	EXPECT_LE(0, drain(&self->rx, self->buf, 100));
 	ASSERT_EQ(0, run_ip("link set %s netns %d\n", if_a, ns));
 	EXPECT_EQ(0U, if_nametoindex(if_a));
-	/* nothing of the other namespace is seen or sent here */
+	/* nothing of the other namespace is received or sent here */
 	EXPECT_LE(0, drain(&self->rx, self->buf, 100));
 	EXPECT_EQ(0, drain(&self->rx, self->buf, 100));
 	stop(_metadata, pid);
@@ -597,9 +602,8 @@ TEST_F(life, netns_move_under_traffic)
 	stop(_metadata, ns);
 }
 
-/* The namespace itself goes, once the last packet of its sockets has gone on: no
- * more of ours keeps it. A pair of devices has one end in it and one end here,
- * and goes as a whole.
+/* The namespace is removed when the last packet of its sockets is gone. A veth
+ * pair with one end in it is removed, too.
  */
 TEST(netns_gone)
 {
@@ -613,7 +617,7 @@ TEST(netns_gone)
 	char c;
 
 	pv4_net_setup(_metadata);
-	/* before there are sockets that these could inherit */
+	/* before sockets are opened that these could inherit */
 	ns = other_netns();
 	ASSERT_LT(0, ns);
 	ASSERT_EQ(0, pipe(p));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: what the kernel keeps for a ring or an area is charged to the
- * memory cgroup of the program that asks for it.
+/* AF_PACKET V4: kernel memory for rings and areas is charged to the memory
+ * cgroup of the program.
  */
 #include "common.h"
 
@@ -11,12 +11,13 @@
 #define AREA_LEN	(64UL << 20)
 
 FIXTURE(memcg) {
-	char root[32], dir[64];		/* the hierarchy, and a group in it */
+	char root[32], dir[64];		/* the hierarchy and a group in it */
 	char *area;
 	int fd;
 };
 
-/* What @file of the group says in its first number, or after @key; or -1. */
+/* Returns the first number in @file of the group, or the one after @key, or -1.
+ */
 static long long group_get(const char *dir, const char *file, const char *key)
 {
 	long long v = -1;
@@ -83,14 +84,14 @@ FIXTURE_TEARDOWN(memcg)
 	rmdir(self->root);
 }
 
-/* Bytes of the kernel's that the group is charged for */
+/* Returns the kernel memory charged to the group. */
 static long long charged(const char *dir)
 {
 	return group_get(dir, "memory.stat", "kernel ");
 }
 
-/* The kernel adds up what its CPUs have counted from time to time only. Waits
- * until the charge is @bytes or more, or less; the last that was seen.
+/* The kernel only sums up its per-CPU counters from time to time. Waits until
+ * the charge is @bytes or more, or less; returns the last value.
  */
 static long long wait_for_charge(const char *dir, long long bytes, bool more)
 {
@@ -120,23 +121,23 @@ static void expect_charge(struct __test_metadata *_metadata, const char *dir,
 						    false));
 }
 
-/* Beside its descriptors, which V1 to V3 do not charge either. */
+/* Without its descriptors, which are not charged for V1 to V3 either. */
 TEST_F_TIMEOUT(memcg, rings_are_charged, 120)
 {
 	ASSERT_EQ(0, pv4_memreg(self->fd, self->area, AREA_LEN, 2048, 0));
-	/* at least a word a slot, to know what is held */
+	/* at least one word per slot */
 	expect_charge(_metadata, self->dir, self->fd, PACKET_RX_RING, 4 * NR);
 	/* and a packet to be */
 	expect_charge(_metadata, self->dir, self->fd, PACKET_TX_RING, 32 * NR);
 }
 
-/* A pointer to each page, and the mapping of them all */
+/* A pointer to each page, and the kernel mapping */
 TEST_F_TIMEOUT(memcg, area_is_charged, 120)
 {
 	long long before, least, with;
 
-	/* Its page tables are charged as it is touched. Let them be counted: else
-	 * they would be taken for what is looked for.
+	/* Its page tables are charged when it is touched. Wait until they are
+	 * counted, so that they are not mistaken for the area.
 	 */
 	memset(self->area, 1, AREA_LEN);
 	sleep(3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: metadata: what it tells of each packet that is received, what
- * it does to each that is sent, and that one can become the other.
+/* AF_PACKET V4: metadata of received packets, metadata of packets to send, and
+ * forwarding with metadata.
  */
 #include "common.h"
 #include "diag.h"
@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(meta)
 	pv4_close(&self->b);
 }
 
-/* Sends one packet; the error that its descriptor came back with, or -errno. */
+/* Sends one packet; returns the error of its descriptor, or -errno. */
 static int send_meta(struct pv4 *s, const struct tpacket4_meta *m,
 		     const char *p, size_t len, unsigned int piece,
 		     unsigned int offset)
@@ -81,7 +81,7 @@ static int recv_meta(struct pv4 *s)
 	return pv4_recv(s, buf, sizeof(buf), WAIT_MS);
 }
 
-/* Neither segmentation nor checksums: the stack must do them. */
+/* Disables segmentation and checksum offload: the stack must do them. */
 static int no_offloads(const char *name)
 {
 	int err = set_offload(name, ETHTOOL_STSO, false);
@@ -133,7 +133,7 @@ TEST_F(meta, ring_request)
 	}
 }
 
-/* Nothing is written, and no flag is set, on a ring without it. */
+/* On a ring without metadata, nothing is written and no flag is set. */
 TEST_F(meta, not_asked_for)
 {
 	struct pv4_cfg cfg = {
@@ -152,7 +152,7 @@ TEST_F(meta, not_asked_for)
 	EXPECT_TRUE(untouched(pv4_frame(&s, d.idx), HEADROOM));
 	pv4_close(&s);
 
-	/* and on Tx, it is an unknown flag */
+	/* on Tx it is an unknown flag */
 	cfg.rx_nr = 0;
 	cfg.tx_nr = pv4_min_descs();
 	cfg.ifname = if_a;
@@ -165,7 +165,7 @@ TEST_F(meta, not_asked_for)
 
 /* ---- Rx ---- */
 
-/* Every field, and by whom the packet is wanted. */
+/* Checks every field, for all kinds of destinations. */
 TEST_F(meta, fields)
 {
 	struct tpacket4_meta *m = &self->b.got;
@@ -206,7 +206,7 @@ TEST_F(meta, outgoing)
 	pv4_close(&out);
 }
 
-/* What a filter leaves, and of a packet of many frames. */
+/* With a filter, and with a packet of many frames */
 TEST_F(meta, lengths)
 {
 	static const unsigned int lens[] = { 60, 1514, 2048, 6000, MAX_PKT };
@@ -233,7 +233,7 @@ TEST_F(meta, lengths)
 	}
 }
 
-/* A tag that was put aside is back in the data, and told. */
+/* A stripped VLAN tag is put back into the data and reported. */
 TEST_F(meta, vlan)
 {
 	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
@@ -258,7 +258,9 @@ TEST_F(meta, vlan)
 	EXPECT_EQ(6, got->csum_offset);
 }
 
-/* The stack's stamp, once somebody wants it, is told from that of the copy. */
+/* A timestamp of the stack, when some socket requests one, is distinguished
+ * from that of the copy.
+ */
 TEST_F(meta, software_stamp)
 {
 	__u64 end = now_ms() + WAIT_MS, before;
@@ -289,7 +291,7 @@ TEST_F(meta, software_stamp)
 	close(fd);
 }
 
-/* Without the link-layer header, of one protocol, from all devices. */
+/* Without the link-layer header, for one protocol, from all devices. */
 TEST_F(meta, dgram)
 {
 	struct pv4_cfg cfg = {
@@ -308,7 +310,7 @@ TEST_F(meta, dgram)
 	ASSERT_EQ(0, send_plain(&self->a, pkt, 100));
 	fill_ip4(pkt, IPPROTO_UDP, 200, 1);
 	ASSERT_EQ(0, send_meta(&self->a, &m, pkt, L4 + 208, 2048, HEADROOM));
-	/* not that of another protocol */
+	/* not one of another protocol */
 	ASSERT_EQ(20 + 208, recv_meta(&s));
 	EXPECT_EQ(0, memcmp(pkt + L3, buf, 20 + 208));
 	EXPECT_EQ(20U + 208, s.got.wire_len);
@@ -320,7 +322,7 @@ TEST_F(meta, dgram)
 
 	pv4_close(&s);
 
-	/* a tag has no place but in metadata */
+	/* the tag is only in the metadata */
 	cfg.proto = ETH_P_ALL;
 	cfg.ifname = if_b;
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
@@ -335,7 +337,7 @@ TEST_F(meta, dgram)
 	EXPECT_EQ(htons(ETH_P_IP), s.got.protocol);
 	pv4_close(&s);
 
-	/* and what goes out, all protocols: also with no header in front */
+	/* outgoing packets of all protocols, also without a header */
 	cfg.ifname = if_a;
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
 	fill_packet(pkt, 100, 5);
@@ -344,7 +346,7 @@ TEST_F(meta, dgram)
 	EXPECT_EQ(0, memcmp(pkt + ETH_HLEN, buf, 100 - ETH_HLEN));
 	EXPECT_EQ(PACKET_OUTGOING, s.got.pkt_type);
 	EXPECT_EQ(htons(ETH_P_TEST), s.got.protocol);
-	/* a tag that is in the data: told, and not part of it */
+	/* a tag in front of the data is reported */
 	len = add_tag(pkt, 100, ETH_P_8021Q, 0x2005);
 	ASSERT_EQ(0, send_plain(&self->a, pkt, len));
 	ASSERT_LT(0, recv_meta(&s));
@@ -355,7 +357,7 @@ TEST_F(meta, dgram)
 	pv4_close(&s);
 }
 
-/* The header is made from the address, and the checksum lies behind it. */
+/* The header is built from the address, and the checksum is behind it. */
 TEST_F(meta, dgram_tx)
 {
 	struct pv4_cfg cfg = {
@@ -390,7 +392,7 @@ TEST_F(meta, dgram_tx)
 				   0, i));
 		ASSERT_TRUE(pv4_reap_all(&s, WAIT_MS));
 	}
-	/* a byte too many, and no address to send to */
+	/* one byte too many, and no address to send to */
 	s.put = NULL;
 	ASSERT_EQ(0, pv4_put(&s, pkt, MTU + 1, 1900, HEADROOM));
 	ASSERT_EQ(0, pv4_put(&s, pkt, 100, 1900, HEADROOM));
@@ -407,8 +409,8 @@ TEST_F(meta, dgram_tx)
 
 /* ---- Tx ---- */
 
-/* Left to the device, a checksum gets to the other end as it was; where the
- * device computes none, the stack does.
+/* With checksum offload, a missing checksum is received unchanged; without it,
+ * the stack computes it.
  */
 TEST_F(meta, checksum)
 {
@@ -457,7 +459,7 @@ static const struct {
 	{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400, 20000 },
 };
 
-/* Sends packet @i of gso[], made in @pkt; its length. */
+/* Sends packet @i of gso[], built in @pkt; returns its length. */
 static int send_gso(struct __test_metadata *_metadata, struct pv4 *s, char *pkt,
 		    unsigned int i)
 {
@@ -472,7 +474,7 @@ static int send_gso(struct __test_metadata *_metadata, struct pv4 *s, char *pkt,
 	return len;
 }
 
-/* Has it come whole, still to be cut up? */
+/* Checks whether it was received as a whole, not segmented. */
 static void expect_gso(struct __test_metadata *_metadata, struct pv4 *s,
 		       const char *pkt, int len, unsigned int i)
 {
@@ -525,7 +527,7 @@ TEST_F(meta, gso)
 		if (offload)
 			ASSERT_EQ(0, no_offloads(if_a));
 	}
-	/* one that needs no segmentation is as long as a packet may be */
+	/* a packet that needs no segmentation has the maximum length */
 	fill_ip4(pkt, IPPROTO_TCP, 20000, 9);
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 20000);
 	EXPECT_EQ(EMSGSIZE, send_meta(&self->a, &m, pkt, L4 + 20020, 1900,
@@ -550,7 +552,7 @@ TEST_F(meta, gso_types)
 	EXPECT_EQ(htons(ETH_P_IPV6), self->b.got.protocol);
 }
 
-/* What does not fit the packet comes back, and the next one is sent. */
+/* Invalid metadata is returned, and the next packet is sent. */
 TEST_F(meta, refused)
 {
 	static const struct tpacket4_meta bad[] = {
@@ -561,7 +563,7 @@ TEST_F(meta, refused)
 		{ .flags = TP4_META_TX_LAUNCH, .tstamp = 1 },
 		{ .flags = TP4_META_CSUM | TP4_META_CSUM_CRC32C,
 		  .csum_start = L4, .csum_offset = 8 },
-		/* beyond the packet, by one byte and by far */
+		/* beyond the packet, by one byte and by many */
 		{ .flags = TP4_META_CSUM, .csum_start = 141 },
 		{ .flags = TP4_META_CSUM, .csum_start = L4,
 		  .csum_offset = 142 - L4 - 1 },
@@ -579,7 +581,7 @@ TEST_F(meta, refused)
 		  .gso_type = VIRTIO_NET_HDR_GSO_TCPV4 },
 		{ .flags = TP4_META_GSO, .gso_size = 50,
 		  .gso_type = VIRTIO_NET_HDR_GSO_TCPV6 },
-		/* no such type, and what is received where there is none */
+		/* an unknown type, and the one received if there is none */
 		{ .flags = TP4_META_GSO, .gso_size = 50, .gso_type = 0x7f },
 		{ .flags = TP4_META_GSO, .gso_size = 50,
 		  .gso_type = VIRTIO_NET_HDR_GSO_ECN },
@@ -611,7 +613,7 @@ TEST_F(meta, refused)
 	/* on top of the data */
 	EXPECT_EQ(EINVAL, send_meta(&self->a, &m, pkt, len, 2048,
 				    HEADROOM - 1));
-	/* in a frame that is not the first */
+	/* in a frame other than the first */
 	n = pv4_cut(&self->a, pkt, len, 100, HEADROOM, d);
 	ASSERT_EQ(2, n);
 	d[1].flags |= TP4_META;
@@ -622,7 +624,7 @@ TEST_F(meta, refused)
 	ASSERT_EQ(0, pv4_stats(self->a.fd, &st));
 	EXPECT_EQ(i + 3, st.tx_invalid_descs);
 
-	/* nothing of that was sent, and what is good still is */
+	/* nothing of it was sent, and valid packets still are */
 	ASSERT_EQ(0, send_meta(&self->a, &m, pkt, len, 2048, HEADROOM));
 	ASSERT_EQ((int)len, recv_meta(&self->b));
 	EXPECT_EQ(0, memcmp(pkt, buf, len));
@@ -630,8 +632,8 @@ TEST_F(meta, refused)
 
 /* ---- from Rx to Tx ---- */
 
-/* Posts the received packet as it is, on the Tx ring of another socket that has
- * the same area. 0 or -errno.
+/* Posts the received packet unchanged on the Tx ring of another socket with the
+ * same area. Returns 0 or -errno.
  */
 static int forward_one(struct pv4 *from, struct pv4 *to)
 {
@@ -664,8 +666,8 @@ static int forward_one(struct pv4 *from, struct pv4 *to)
 	return 0;
 }
 
-/* Over one pair and on over another, as it came: with its checksum still to be
- * computed, or unsegmented, until where neither is left to the device.
+/* Forwards packets unchanged from one pair to another, with the checksum
+ * missing or unsegmented, until an end without offloads.
  */
 TEST_F(meta, forwarded)
 {
@@ -683,7 +685,7 @@ TEST_F(meta, forwarded)
 	ASSERT_EQ(0, open_one(&d, if_d, true, false));
 	ASSERT_EQ(0, pv4_open(&c, &cfg));
 	for (offload = 2; offload--; ) {
-		/* a checksum, and one that is there already */
+		/* a missing checksum, and one that is present */
 		fill_ip4(pkt, IPPROTO_TCP, 3000, 77);
 		len = L4 + 3020;
 		m = csum_meta(IPPROTO_TCP);
@@ -721,7 +723,7 @@ TEST_F(meta, forwarded)
 
 /* ---- launch time ---- */
 
-/* Held back until then; a receive stamp is no such time. */
+/* Held back until the launch time; a receive timestamp is not one. */
 TEST_F(meta, launch_time)
 {
 	struct sock_txtime txtime = { .clockid = CLOCK_MONOTONIC };

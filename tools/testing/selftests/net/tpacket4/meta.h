@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Packets whose metadata says something: IPv4, with a checksum to be computed or
- * segments to be cut.
+ * Packets with metadata: IPv4 with a checksum to compute or segments
  */
 #ifndef TPACKET4_META_H
 #define TPACKET4_META_H
@@ -14,7 +13,7 @@
 #define L3		ETH_HLEN
 #define L4		(L3 + 20)
 #define L4_IP6		(L3 + 40)
-#define SIZE		(2 * 65536)	/* of the longest packet, and more */
+#define SIZE		(2 * 65536)	/* more than the longest packet */
 
 static inline __u64 real_ns(void)
 {
@@ -52,7 +51,7 @@ static inline int header_len(int proto)
 	return proto == IPPROTO_TCP ? 20 : 8;
 }
 
-/* Of addresses, protocol and length. */
+/* Checksum of addresses, protocol and length */
 static inline unsigned int pseudo_sum(const char *ip, int proto, size_t len)
 {
 	return sum_up(ip + 12, 8, proto + len);
@@ -73,8 +72,8 @@ static inline void fill_l4(char *l4, int proto, size_t len, unsigned int check)
 	put16(l4 + check_at(proto), check);
 }
 
-/* An IPv4 packet of TCP or UDP, but for the checksum behind the IP header, of
- * which there is only what the one who computes it starts from.
+/* An IPv4 packet of TCP or UDP. Its transport checksum only covers the pseudo
+ * header.
  */
 static inline void fill_ip4(char *p, int proto, size_t payload, uint32_t seq)
 {
@@ -112,8 +111,8 @@ static inline void fill_ip6(char *p, size_t payload, uint32_t seq)
 		sum_up(ip + 8, 32, IPPROTO_TCP + len));
 }
 
-/* Are the checksums right, and is the rest as fill_ip4() has it? @from: where
- * in the payload this packet begins.
+/* Checks the checksums, and that the rest is as made by fill_ip4(). @from:
+ * position of this packet's payload in the whole one.
  */
 static inline bool ip4_ok(const char *p, int len, int proto, size_t whole,
 			  size_t from, uint32_t seq)
@@ -150,7 +149,9 @@ static inline struct tpacket4_meta gso_meta(int proto, int type, int size)
 	return m;
 }
 
-/* All that there is to say of fill_packet()'s, received on if_b, but when */
+/* Checks all metadata of a packet of fill_packet() that was received on if_b,
+ * except for the timestamp.
+ */
 static inline void expect_fields(struct __test_metadata *_metadata,
 				 const struct tpacket4_meta *m,
 				 unsigned int len, int pkt_type)
@@ -189,8 +190,8 @@ static inline int get_mac(const char *name, unsigned char mac[6])
 
 #define DESTS		4
 
-/* Writes the @i-th of DESTS kinds of destination address into @pkt. Returns the
- * packet type that a receiver on if_b sees, or -errno.
+/* Writes the @i-th of DESTS kinds of destination addresses to @pkt. Returns the
+ * packet type for a receiver on if_b, or -errno.
  */
 static inline int set_dest(char *pkt, unsigned int i)
 {

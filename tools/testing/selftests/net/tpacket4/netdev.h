@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The netdev family of generic netlink, for the selftests of AF_PACKET V4: what
- * the kernel tells of devices and of their queues and NAPI instances.
+ * The netdev family of generic netlink, for the selftests of AF_PACKET V4:
+ * devices, queues and NAPI instances
  */
 #ifndef TPACKET4_NETDEV_H
 #define TPACKET4_NETDEV_H
@@ -38,7 +38,7 @@ static inline bool genl_family_each(struct nlmsghdr *h, void *arg)
 	return true;
 }
 
-/* The number of the netdev family, or -errno. */
+/* Returns the id of the netdev family, or -errno. */
 static inline int netdev_family(void)
 {
 	struct genl_req req = {
@@ -55,7 +55,9 @@ static inline int netdev_family(void)
 	return err ? err : id;
 }
 
-/* A request to the netdev family, without attributes; 0 or -errno. */
+/* Starts a request to the netdev family, without attributes. Returns 0 or
+ * -errno.
+ */
 static inline int netdev_req(struct genl_req *req, int cmd, int flags)
 {
 	int id = netdev_family();
@@ -70,8 +72,8 @@ static inline int netdev_req(struct genl_req *req, int cmd, int flags)
 }
 
 /*
- * Asks the netdev family about a device, whose index is its attribute @type;
- * returns as nl_dump().
+ * Queries a device, whose index is the attribute @type; returns the same as
+ * nl_dump().
  */
 static inline int netdev_ask(int cmd, int flags, int type, __u32 ifindex,
 			     bool (*each)(struct nlmsghdr *h, void *arg),
@@ -86,7 +88,7 @@ static inline int netdev_ask(int cmd, int flags, int type, __u32 ifindex,
 	return nl_dump(NETLINK_GENERIC, &req, each, arg);
 }
 
-/* Asks for a queue's packets to be received to @dmabuf; 0 or -errno. */
+/* Binds @dmabuf to a queue; returns 0 or -errno. */
 static inline int bind_devmem(const char *ifname, __u32 queue, int dmabuf)
 {
 	__u32 ifindex = if_nametoindex(ifname);
@@ -125,7 +127,7 @@ static inline bool napi_each(struct nlmsghdr *h, void *arg)
 	return false;
 }
 
-/* How many NAPI instances a device has, or -errno. */
+/* Returns the number of NAPI instances of a device, or -errno. */
 static inline int count_napi(const char *ifname)
 {
 	struct napi_count c = { .ifindex = if_nametoindex(ifname) };
@@ -141,7 +143,9 @@ static inline bool features_each(struct nlmsghdr *h, void *arg)
 	return true;
 }
 
-/* A device's xdp-features; 0 where it has none, ~0 if it cannot be asked. */
+/* Returns the xdp-features of a device; 0 if it has none, ~0 if the query
+ * failed.
+ */
 static inline __u64 xdp_features(const char *ifname)
 {
 	__u64 features = 0;

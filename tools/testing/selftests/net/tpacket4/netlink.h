@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Netlink by hand, for the selftests of AF_PACKET V4: each test sets up a
- * network of its own, and a debug kernel is slow to run a program for it.
+ * Netlink for the selftests of AF_PACKET V4. Each test sets up its own network,
+ * and running a program for it is slow on a debug kernel.
  */
 #ifndef TPACKET4_NETLINK_H
 #define TPACKET4_NETLINK_H
@@ -48,7 +48,7 @@ struct link_req {
 	char attrs[256];
 };
 
-/* An attribute with @len bytes of @data; or the start of a nest. */
+/* Adds an attribute with @len bytes of @data, or starts a nested one. */
 static inline struct rtattr *add_attr(struct link_req *req, int type,
 				      const void *data, size_t len)
 {
@@ -99,10 +99,10 @@ static inline int add_veth(const char *name, const char *peer, __u32 mtu)
 	return ask_link(&req);
 }
 
-/* IF_OPER_UP; linux/if.h, which has it, and net/if.h exclude each other. */
+/* IF_OPER_UP of linux/if.h, which conflicts with net/if.h */
 #define OPER_UP		6
 
-/* OPER_UP or another state, or a negative value. */
+/* Returns OPER_UP or another state, or a negative value. */
 static inline int link_state(const char *name)
 {
 	struct link_req req = {
@@ -158,15 +158,15 @@ static inline int ask_plug(const char *ifname, int flags, int action)
 	return nl_ask(NETLINK_ROUTE, &req);
 }
 
-/* From now on a device's queue keeps what is sent, however long, until
- * release_queue(). 0 or -errno.
+/* Lets the queue of a device hold all packets until release_queue(). Returns 0
+ * or -errno.
  */
 static inline int hold_queue(const char *ifname)
 {
 	return ask_plug(ifname, NLM_F_CREATE | NLM_F_REPLACE, TCQ_PLUG_BUFFER);
 }
 
-/* Lets what was held go, in order, and what comes. */
+/* Releases held packets, in order, and holds no more. */
 static inline int release_queue(const char *ifname)
 {
 	return ask_plug(ifname, 0, TCQ_PLUG_RELEASE_INDEFINITE);
@@ -187,7 +187,9 @@ static inline struct nlattr *attr_find(struct nlmsghdr *h, size_t head,
 	return NULL;
 }
 
-/* Copies an attribute's contents; false if it is not there, or not so long. */
+/* Copies the content of an attribute; returns false if it is missing or
+ * shorter.
+ */
 static inline bool attr_get(struct nlmsghdr *h, size_t head, int type,
 			    void *to, size_t len)
 {
@@ -207,8 +209,8 @@ static inline long attr_u32(struct nlmsghdr *h, size_t head, int type)
 }
 
 /*
- * Sends @req and calls @each for every answer until that says true, or to the
- * end. 0 when it did, -ENODATA at the end, or what the kernel says.
+ * Sends @req and calls @each for every reply until it returns true. Returns 0
+ * if it did, -ENODATA at the end, or the kernel's error.
  */
 static inline int nl_dump(int proto, void *req,
 			  bool (*each)(struct nlmsghdr *h, void *arg),

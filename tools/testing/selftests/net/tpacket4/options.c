@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: what the options take. Their structs can grow: a kernel takes
- * those of a later one, unless the program asks for something that it does not
- * know. Options that mean nothing on a V4 socket are refused, and not ignored.
+/* AF_PACKET V4: socket options. Their structs can grow: a longer struct is
+ * accepted unless it uses members that this kernel does not know. Options that
+ * do not apply to a V4 socket are refused and not ignored.
  */
 #include "common.h"
 #include "diag.h"
@@ -31,7 +31,7 @@ FIXTURE_TEARDOWN(options)
 
 /* ---- structs that grow ---- */
 
-/* Room for what a later kernel may know */
+/* Room for members of a later kernel */
 union ring_opt {
 	struct {
 		int mr_fd;
@@ -91,7 +91,7 @@ TEST_F(options, ring_request_sizes)
 	}
 }
 
-/* What stands behind the struct that this kernel knows must be zero. */
+/* The bytes behind the struct that this kernel knows must be zero. */
 TEST_F(options, ring_request_tail)
 {
 	static const unsigned int lens[] = { 17, 24, 4096 };
@@ -108,14 +108,14 @@ TEST_F(options, ring_request_tail)
 						     &req, lens[i])) {
 				TH_LOG("byte %u", lens[i] - 1);
 			}
-			/* nor is it looked at beyond the end */
+			/* nor are the bytes after that read */
 			EXPECT_EQ(0, pv4_setopt(self->fd, ring_opts[k], &req,
 						lens[i] - 1));
 			EXPECT_EQ(0, pv4_set_ring(self->fd, ring_opts[k], -1,
 						  0));
 		}
 	}
-	/* what was refused has left no ring behind */
+	/* the refused calls have left no ring behind */
 	EXPECT_EQ(-EINVAL, pv4_map_rings(&s, nr, 0));
 }
 
@@ -174,7 +174,7 @@ TEST_F(options, to_stack_is_for_rx)
 	EXPECT_EQ(0U, d.rx.pdr_features);
 }
 
-/* A tail that is not there: the program has said that it is. */
+/* A tail that is not mapped, though it is part of the length. */
 TEST_F(options, tail_not_mapped)
 {
 	size_t page = getpagesize();

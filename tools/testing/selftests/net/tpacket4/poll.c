@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: one thread sleeps in poll() until it may post again, another
- * kicks. Whatever way the descriptors come back, and however few, the sleeper
- * hears of it, after he can see them. And one that waits for packets is woken
- * for as many as it wants.
+/* AF_PACKET V4: one thread sleeps in poll() until it can post, another kicks.
+ * Whichever way the descriptors are returned, the sleeper is woken after they
+ * are visible. A reader is woken for as many packets as it wants.
  */
 #include "task.h"
 #include "zc.h"
@@ -30,8 +29,8 @@ FIXTURE_TEARDOWN(pollout)
 enum poll_result { READY, TIMED_OUT, FAILED };
 
 /*
- * A process that sleeps until the ring is writable. Without having been woken
- * it does not look before the time is over, and that time is what tells.
+ * A process that sleeps until the ring is writable. If it is not woken, it only
+ * checks after the timeout, which the test detects.
  */
 static pid_t sleeper(int fd)
 {
@@ -48,8 +47,8 @@ static pid_t sleeper(int fd)
 	_exit(n == 1 && p.revents == POLLOUT ? READY : FAILED);
 }
 
-/* With the ring full of what is not sent yet: sleeps, kicks, and looks whether
- * the sleeper wakes.
+/* With the ring full of unsent packets: sleeps, kicks, and checks that the
+ * sleeper wakes up.
  */
 static void kick_and_wake(struct __test_metadata *_metadata, struct pv4 *tx,
 			  const char *what)
@@ -58,7 +57,7 @@ static void kick_and_wake(struct __test_metadata *_metadata, struct pv4 *tx,
 
 	ASSERT_LE(0, pid);
 	ASSERT_EQ('S', wait_until_idle(pid));
-	/* what it says depends on what becomes of the packets */
+	/* its result depends on the packets */
 	pv4_kick(tx, MSG_DONTWAIT);
 	ASSERT_EQ(READY, exit_within(pid, 2 * WAIT_MS)) {
 		TH_LOG("%s: %d would be: not woken", what, TIMED_OUT);
@@ -69,20 +68,20 @@ static void post_bad(struct pv4 *s, unsigned int n, __u8 flags)
 {
 	struct tpacket4_desc d = { .idx = 1 << 20, .len = 60, .flags = flags };
 
-	/* what has come back names no frame, and nobody sends from it */
+	/* returned descriptors have no frame, and nobody sends from them */
 	s->nr_spare = 0;
 	while (n--)
 		pv4_post(&s->tx, &d, 1);
 }
 
-/* The whole ring in packets of @nr_frames descriptors. */
+/* Fills the ring with packets of @nr_frames descriptors. */
 static void post_ring(struct __test_metadata *_metadata, struct pv4 *s,
 		      unsigned int nr_frames, unsigned int piece)
 {
 	unsigned int i, len = nr_frames * piece;
 	char pkt[MAX_PKT];
 
-	/* nothing is away: the frames may be any */
+	/* no frame is in flight, so use any */
 	s->nr_spare = 0;
 	for (i = 0; i < s->tx.size; i++)
 		s->spare[s->nr_spare++] = i;
@@ -93,8 +92,8 @@ static void post_ring(struct __test_metadata *_metadata, struct pv4 *s,
 	ASSERT_EQ(s->tx.size, s->tx.avail - s->tx.used);
 }
 
-/* One batch of long chains fills the ring: the frames of all are free, and have
- * been told to be, before the first descriptor is back.
+/* One batch of long chains fills the ring. All frames are free, and reported as
+ * free, before the first descriptor is returned.
  */
 TEST_F_TIMEOUT(pollout, one_batch, 120)
 {
@@ -116,7 +115,7 @@ TEST_F_TIMEOUT(pollout, many_batches, 120)
 	kick_and_wake(_metadata, &self->tx, "one frame each");
 }
 
-/* Nothing is sent, and all is free. */
+/* Nothing is sent, and all frames are free. */
 TEST_F_TIMEOUT(pollout, all_refused, 120)
 {
 	post_bad(&self->tx, self->tx.tx.size, 0);
@@ -147,7 +146,7 @@ TEST_F_TIMEOUT(pollout, all_dropped_by_a_rule, 120)
 	EXPECT_EQ(0U, self->tx.errors[0]);
 }
 
-/* What a full queue holds sets its frames free much later. */
+/* Packets in a full queue free their frames much later. */
 TEST_F_TIMEOUT(pollout, held_by_a_qdisc, 120)
 {
 	pid_t pid;
@@ -214,7 +213,8 @@ static pid_t reader(int fd)
 	_exit(now_ms() - start >= 2 * WAIT_MS ? TIMED_OUT : READY);
 }
 
-/* Takes what has come, posted again or kept; how many slots. */
+/* Takes received packets, and posts or keeps them; returns the number of slots.
+ */
 static unsigned int take_all(struct zc *z, bool keep)
 {
 	struct tpacket4_desc d;
@@ -226,7 +226,7 @@ static unsigned int take_all(struct zc *z, bool keep)
 	return n;
 }
 
-/* The last one of so many wakes, and none before it. */
+/* The last one of this many packets wakes the reader, and none before it. */
 static void wake_at(struct __test_metadata *_metadata, struct pv4 *tx,
 		    struct zc *rx, unsigned int slots)
 {
@@ -255,12 +255,12 @@ TEST_F_TIMEOUT(pollin, as_many_as_wanted, 120)
 		EXPECT_EQ(slots[i], take_all(&self->rx, false));
 		EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
 	}
-	/* more than there are is all that there are */
+	/* with more than there are, all are needed */
 	ASSERT_EQ(0, want(self->rx.s.fd, 1 << 30));
 	wake_at(_metadata, &self->tx, &self->rx, nr);
 }
 
-/* A program that keeps frames, and wants to hear of the next one */
+/* A program that keeps frames and waits for the next one */
 TEST_F_TIMEOUT(pollin, behind_those_that_are_kept, 120)
 {
 	unsigned int i;
@@ -276,7 +276,7 @@ TEST_F_TIMEOUT(pollin, behind_those_that_are_kept, 120)
 	}
 }
 
-/* With fewer posted than are wanted, all of them have to do. */
+/* If fewer are posted than wanted, all of them are needed. */
 TEST_F_TIMEOUT(pollin, as_many_as_are_posted, 120)
 {
 	unsigned int i, nr = self->rx.s.rx.size;

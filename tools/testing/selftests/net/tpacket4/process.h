@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Processes, and what they share, for the selftests of AF_PACKET V4.
+ * Processes and shared resources, for the selftests of AF_PACKET V4
  */
 #ifndef TPACKET4_PROCESS_H
 #define TPACKET4_PROCESS_H
@@ -25,7 +25,7 @@
 
 #include "ring.h"
 
-/* A child that does not outlive a test that fails. */
+/* Forks a child that is killed if the test fails. */
 static inline pid_t pv4_fork(void)
 {
 	pid_t pid = fork();
@@ -35,7 +35,7 @@ static inline pid_t pv4_fork(void)
 	return pid;
 }
 
-/* How it ended, and not before it did. */
+/* Waits for the end of a child and returns its status. */
 static inline int wait_for_exit(pid_t pid)
 {
 	int status;
@@ -57,13 +57,13 @@ static inline char process_state(pid_t pid)
 	if (!fgets(line, sizeof(line), f))
 		line[0] = 0;
 	fclose(f);
-	/* the name, in parentheses, may have anything in it */
+	/* the name in parentheses may contain any character */
 	end = strrchr(line, ')');
 	return end && end[1] ? end[2] : 0;
 }
 
-/* Waits until a process has got to where it blocks, and then it does. For a
- * child it is a matter of what its parent does next: false if it never sleeps.
+/* Waits until a process blocks. Returns false if it never sleeps. What wakes a
+ * child depends on its parent.
  */
 static inline bool wait_until_asleep(pid_t pid)
 {
@@ -82,7 +82,7 @@ static inline void interrupted(int sig)
 	(void)sig;
 }
 
-/* A child that interrupts this process once that sleeps. */
+/* Forks a child that interrupts this process when it sleeps. */
 static inline pid_t signal_when_asleep(void)
 {
 	struct sigaction sa = { .sa_handler = interrupted };
@@ -105,7 +105,7 @@ static inline void pin_to_cpu(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Removes capabilities from the effective set; 0 or -errno. */
+/* Removes capabilities from the effective set; returns 0 or -errno. */
 static inline int drop_cap(unsigned int cap)
 {
 	struct __user_cap_header_struct h = {
@@ -119,14 +119,14 @@ static inline int drop_cap(unsigned int cap)
 	return syscall(SYS_capset, &h, d) ? -errno : 0;
 }
 
-/* Memory that a test and its children share. */
+/* Maps memory that a test shares with its children. */
 static inline void *shared_memory(size_t len)
 {
 	return mmap(NULL, len, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Over a Unix socket, four at most; 0, or -errno or -1. */
+/* Passes fds over a UNIX socket, at most four; returns 0, -errno or -1. */
 static inline int send_fds(int sock, int *fds, int n)
 {
 	char ctl[CMSG_SPACE(4 * sizeof(int))] = { 0 }, byte = 0;
@@ -163,8 +163,8 @@ static inline int recv_fds(int sock, int *fds, int n)
 	return 0;
 }
 
-/* A process in a network namespace of its own: that lives as long. Its pid, or
- * -1.
+/* Forks a process that keeps its own network namespace alive. Returns its pid,
+ * or -1.
  */
 static inline pid_t other_netns(void)
 {
@@ -188,7 +188,7 @@ static inline pid_t other_netns(void)
 	return pid;
 }
 
-/* Into the network namespace of a process; 0 or -errno. */
+/* Enters the network namespace of a process; returns 0 or -errno. */
 static inline int enter_netns(pid_t pid)
 {
 	char path[32];

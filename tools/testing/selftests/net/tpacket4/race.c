@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: set-up against itself. Threads change one socket in all ways
- * at once while packets come and go. The kernel's log tells about most
- * mistakes (use after free, lockdep, leaks); what can be seen from here is
- * that only documented errors come, and that all works as before afterwards.
+/* AF_PACKET V4: concurrent setup. Threads change one socket in all ways while
+ * packets are sent and received. The kernel log shows most bugs (use after
+ * free, lockdep, leaks). The test checks that only documented errors occur, and
+ * that everything works afterwards.
  */
 #include "racer.h"
 
@@ -69,9 +69,9 @@ static int race_step(struct race *r, unsigned int op, unsigned int *seed)
 	}
 }
 
-/* What an operation may say, each for itself, and no more. */
+/* The errors that an operation may return. */
 static const int expected[NR_OPS][8] = {
-	/* mapped, there already; not the socket's version any more */
+	/* mapped, exists already; the socket has another version now */
 	[OP_RX_RING] = { EBUSY, EINVAL },
 	[OP_TX_RING] = { EBUSY, EINVAL },
 	[OP_VERSION] = { EBUSY },		/* there are rings */
@@ -79,7 +79,7 @@ static const int expected[NR_OPS][8] = {
 	/* not bound; twice; another mode; the group is full */
 	[OP_FANOUT] = { EINVAL, EALREADY, ENOSPC },
 	[OP_MMAP] = { EINVAL },			/* not as long as the rings */
-	/* not bound, no ring, or one that has gone; full queue or buffer */
+	/* not bound; no ring, or it was removed; full queue or buffer */
 	[OP_KICK] = { ENXIO, EINVAL, EBUSY, ENOBUFS, EAGAIN, ENETDOWN },
 	[OP_MEMREG] = { EBUSY },		/* there is one */
 };
@@ -157,7 +157,7 @@ FIXTURE_TEARDOWN(race)
 	close(race_fd);
 }
 
-/* A socket of its own still does what it should. */
+/* A new socket still works. */
 static void check_alive(struct __test_metadata *_metadata, char *area)
 {
 	struct pv4_cfg rcfg = {

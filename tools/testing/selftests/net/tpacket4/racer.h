@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads that change sockets in random ways, all at once, while packets come
- * to them; and the errors that they may see.
+/* Threads that change sockets randomly and concurrently while they receive
+ * packets, and the errors that are allowed
  */
 #ifndef TPACKET4_RACER_H
 #define TPACKET4_RACER_H
@@ -54,7 +54,9 @@ struct racer {
 	unsigned int ops;		/* bit mask */
 };
 
-/* A new socket with number @to; the old one is closed under the others' hands. */
+/* Replaces socket number @to by a new one; the old one is closed while others
+ * use it.
+ */
 static inline int race_socket(struct race *r, int to)
 {
 	int fd = pv4_socket(), err;
@@ -68,12 +70,12 @@ static inline int race_socket(struct race *r, int to)
 	return err;
 }
 
-/* Descriptors good and bad, chains and halves of chains, posted wherever the
- * rings may be just now.
+/* Posts valid and invalid descriptors, chains and incomplete chains, at the
+ * current position of the rings.
  */
 static inline int race_mmap(int fd, unsigned int *seed)
 {
-	/* one of these may be the right length, the status page included */
+	/* one of these may be the right length, also with the status page */
 	size_t i, len = (1 + rand_r(seed) % 5) * getpagesize();
 	struct tpacket4_desc *d;
 
@@ -130,9 +132,9 @@ static inline bool race_is_over(struct race *r, unsigned int ops)
 	return true;
 }
 
-/* Let the threads run for @ms milliseconds, and for up to two minutes more
- * where the machine is too slow for all operations to have had their turn,
- * while this thread sends to if_b.
+/* Lets the threads run for @ms milliseconds, while this thread sends to if_b.
+ * On a slow machine, continues for up to two minutes until all operations have
+ * run often enough.
  */
 static inline void race_run(struct __test_metadata *_metadata, struct race *r,
 			    const unsigned int ops[RACE_THREADS],

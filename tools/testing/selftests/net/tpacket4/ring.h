@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The plainest possible user of the AF_PACKET V4 rings, for the selftests. It
- * is written from the ABI alone, on purpose: the tests do not use the
- * user-space library, so that a mistake in it cannot hide one in the kernel.
+ * A minimal user of the AF_PACKET V4 rings, for the selftests. It is written
+ * from the ABI and does not use the user-space library on purpose, so that a
+ * bug in the library cannot hide one in the kernel.
  */
 #ifndef TPACKET4_RING_H
 #define TPACKET4_RING_H
@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS		20000		/* generous: emulated, debug kernel */
+#define WAIT_MS		20000		/* long, for emulation */
 #define QUIET_MS	200		/* nothing more is coming */
-#define UNTOUCHED	0xa5		/* what frames hold before the kernel */
+#define UNTOUCHED	0xa5		/* initial content of frames */
 
 struct pv4_ring {
 	struct tpacket4_desc *desc;
@@ -37,7 +37,7 @@ struct pv4_ring {
 
 struct pv4_cfg {
 	const char *ifname;		/* NULL: not bound */
-	unsigned int rx_nr, tx_nr;	/* descriptors; 0: no such ring */
+	unsigned int rx_nr, tx_nr;	/* size; 0: no such ring */
 	unsigned int frames;		/* 0: rx_nr + tx_nr */
 	unsigned int frame_size;	/* 0: 2048 */
 	unsigned int headroom;
@@ -47,7 +47,7 @@ struct pv4_cfg {
 	int proto;
 	bool meta;			/* TP4_RING_META */
 	bool to_stack;			/* TP4_RING_TO_STACK, of the Rx ring */
-	char *area;			/* 0: a new mapping; else this memory */
+	char *area;			/* 0: map a new one */
 };
 
 /* Rx uses frames 0 .. rx_nr - 1, Tx the others. */
@@ -56,7 +56,7 @@ struct pv4 {
 	char *area;
 	size_t area_len;
 	unsigned int frames, frame_size;
-	unsigned int offset;		/* where received data must start */
+	unsigned int offset;		/* expected offset of received data */
 	void *map;
 	size_t map_len;
 	struct pv4_ring rx, tx;
@@ -65,7 +65,7 @@ struct pv4 {
 	unsigned int errors[256];	/* descriptors returned, by errno */
 	bool meta;			/* packets have metadata: */
 	struct tpacket4_meta got;	/* of the last one received */
-	const struct tpacket4_meta *put; /* of the next ones sent, or NULL */
+	const struct tpacket4_meta *put; /* of the next packets sent, or NULL */
 };
 
 static inline unsigned int pv4_min_descs(void)
@@ -123,8 +123,8 @@ static inline int pv4_set_ring(int fd, int opt, int mr_fd, unsigned int nr)
 	return pv4_set_ring_flags(fd, opt, mr_fd, nr, 0);
 }
 
-/* @proto as for socket(2): of such packets, other versions receive every one
- * of every interface before they are bound.
+/* @proto is the protocol of socket(2). Before they are bound, sockets of older
+ * versions receive all packets of this protocol on every interface.
  */
 static inline int pv4_socket_of(int type, int proto)
 {
@@ -185,7 +185,7 @@ static inline bool desc_is_kernels(struct tpacket4_desc *d)
 	return __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) & TP4_DESC_KERNEL;
 }
 
-/* Posts @n descriptors, the last first, so that a batch appears as a whole. */
+/* Posts @n descriptors, last to first, so that the batch appears as a whole. */
 static inline void pv4_post(struct pv4_ring *r, const struct tpacket4_desc *d,
 			    unsigned int n)
 {
@@ -211,7 +211,7 @@ static inline void pv4_rx_post(struct pv4 *s, __u64 idx)
 	pv4_post(&s->rx, &d, 1);
 }
 
-/* The next descriptor that came back, or false. */
+/* Gets the next returned descriptor; false if there is none. */
 static inline bool pv4_take(struct pv4_ring *r, struct tpacket4_desc *d)
 {
 	struct tpacket4_desc *slot = pv4_slot(r, r->used);
@@ -256,7 +256,7 @@ static inline int pv4_map_rings(struct pv4 *s, unsigned int rx_nr,
 	return 0;
 }
 
-/* A V4 socket ready for use, every Rx descriptor posted; 0 or -errno. */
+/* Opens a V4 socket and posts every Rx descriptor; returns 0 or -errno. */
 static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 {
 	__u32 flags = cfg->meta ? TP4_RING_META : 0;
@@ -270,7 +270,7 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 	s->area_len = (size_t)s->frames * s->frame_size;
 	s->offset = ((cfg->headroom + 63) & ~63u) + cfg->reserve;
 	s->area = cfg->area ? cfg->area : pv4_new_area(s->area_len);
-	/* with room for frames that a test posts on its own account */
+	/* with room for frames that a test posts itself */
 	s->spare = calloc(s->frames + cfg->tx_nr + 1, sizeof(*s->spare));
 	if (s->area == MAP_FAILED || !s->spare)
 		return -ENOMEM;
@@ -319,10 +319,10 @@ static inline char *pv4_frame(struct pv4 *s, __u64 idx)
 }
 
 /*
- * Receives one packet into @buf and posts its frames again. Descriptors that
- * came back with an error are counted in s->errors and posted again as frame
- * @idx of their slot. Returns the length, -EAGAIN when none came within @ms,
- * -EBADMSG when the kernel broke the protocol.
+ * Receives one packet to @buf and posts its frames again. Descriptors returned
+ * with an error are counted in s->errors and posted again with the frame @idx
+ * of their slot. Returns the length, -EAGAIN if none was received within @ms,
+ * or -EBADMSG if the kernel violated the protocol.
  */
 static inline int pv4_recv(struct pv4 *s, void *buf, size_t size, int ms)
 {
@@ -366,8 +366,8 @@ static inline int pv4_kick(struct pv4 *s, int flags)
 
 #define MAX_CHAIN	512
 
-/* Puts one packet into spare frames, in pieces of @piece bytes at @offset of
- * each; the number of descriptors, or -ENOBUFS.
+/* Writes one packet to spare frames, in pieces of @piece bytes at @offset of
+ * each. Returns the number of descriptors, or -ENOBUFS.
  */
 static inline int pv4_cut(struct pv4 *s, const void *buf, size_t len,
 			  unsigned int piece, unsigned int offset,
@@ -397,7 +397,7 @@ static inline int pv4_cut(struct pv4 *s, const void *buf, size_t len,
 	return n;
 }
 
-/* Posts one packet for sending, as pv4_cut() cuts it; 0 or -ENOBUFS. */
+/* Posts one packet for sending, cut by pv4_cut(). Returns 0 or -ENOBUFS. */
 static inline int pv4_put(struct pv4 *s, const void *buf, size_t len,
 			  unsigned int piece, unsigned int offset)
 {
@@ -410,7 +410,8 @@ static inline int pv4_put(struct pv4 *s, const void *buf, size_t len,
 	return 0;
 }
 
-/* Takes back what was sent; counts errors; returns how many came back. */
+/* Takes returned Tx descriptors and counts errors; returns how many there were.
+ */
 static inline unsigned int pv4_reap(struct pv4 *s)
 {
 	struct tpacket4_desc d;
@@ -418,14 +419,14 @@ static inline unsigned int pv4_reap(struct pv4 *s)
 
 	for (; pv4_take(&s->tx, &d); n++) {
 		s->errors[d.error]++;
-		/* a bad descriptor names no frame that was posted */
+		/* a bad descriptor has no frame of the program */
 		if (d.idx < s->frames)
 			s->spare[s->nr_spare++] = d.idx;
 	}
 	return n;
 }
 
-/* Waits until every descriptor posted for sending has come back. */
+/* Waits until every Tx descriptor has been returned. */
 static inline bool pv4_reap_all(struct pv4 *s, int ms)
 {
 	__u64 end = now_ms() + ms;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: what a socket receives, once it is bound and not before, of one
- * device or of all; and how much of its work a program can leave to the kernel.
+/* AF_PACKET V4: a bound socket receives from one device or from all, and
+ * nothing before it is bound; and a program cannot make the kernel do unlimited
+ * work.
  */
 #include "common.h"
 
@@ -68,7 +69,7 @@ TEST_F_TIMEOUT(rx, any_device, 120)
 	EXPECT_EQ(4, recv_one(&self->s, WAIT_MS));
 }
 
-/* A protocol for socket() makes V1 to V3 receive from then on. V4 does not. */
+/* With a protocol in socket(), V1 to V3 receive at once. V4 does not. */
 TEST_F_TIMEOUT(rx, nothing_before_bind, 120)
 {
 	unsigned int i, nr = pv4_min_descs();
@@ -106,8 +107,8 @@ static unsigned int count_back(struct pv4 *s)
 	return n;
 }
 
-/* A ring full of what names no frame: one packet has the kernel look at a few
- * of them only, however many there are. With more packets all come back.
+/* A ring full of invalid descriptors: the kernel only checks a few of them per
+ * packet. With more packets, all are returned.
  */
 TEST_F_TIMEOUT(rx, bad_descriptors_cost_little_each_packet, 120)
 {
@@ -118,7 +119,7 @@ TEST_F_TIMEOUT(rx, bad_descriptors_cost_little_each_packet, 120)
 	struct pv4 s;
 
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
-	/* as many good ones as there are frames are posted, before them */
+	/* as many valid ones as there are frames are posted before them */
 	for (i = s.rx.avail; i < nr; i++)
 		pv4_post(&s.rx, &bad, 1);
 	for (i = 0; i < 256; i++) {
@@ -142,7 +143,7 @@ TEST_F_TIMEOUT(rx, bad_descriptors_cost_little_each_packet, 120)
 	EXPECT_EQ(nr - 256, st.rx_invalid_descs);
 	EXPECT_EQ(i, st.tp_drops);
 
-	/* the socket is as good as new */
+	/* the socket works as before */
 	for (i = 0; i < 256; i++)
 		pv4_rx_post(&s, i);
 	for (i = 0; i < 256; i++) {

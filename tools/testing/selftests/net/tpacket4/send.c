@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: waiting and sending. poll and epoll, blocking and non-blocking
- * sends, and queues that are full.
+/* AF_PACKET V4: poll and epoll, blocking and non-blocking sends, and full
+ * queues
  */
 #include "common.h"
 
@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(send)
 
 /* ---- poll ---- */
 
-/* POLLIN as long as the last slot that came back is not posted again. */
+/* POLLIN is set until the last returned slot is posted again. */
 TEST_F(send, pollin)
 {
 	struct tpacket4_desc d[2];
@@ -52,7 +52,7 @@ TEST_F(send, pollin)
 	}
 }
 
-/* POLLOUT as long as a slot is free to post. */
+/* POLLOUT is set while a slot can be posted. */
 TEST_F(send, pollout)
 {
 	unsigned int i, size = self->tx.tx.size;
@@ -105,8 +105,8 @@ TEST_F(send, epoll_edge)
 	close(ep);
 }
 
-/* A child that lets the packets go that if_a's queue holds, once this process
- * sleeps; its exit code is 0 if that did.
+/* A child that releases the packets in if_a's queue when this process sleeps;
+ * its exit code is 0 if that succeeded.
  */
 static pid_t release_when_asleep(void)
 {
@@ -156,7 +156,7 @@ TEST_F(send, blocking_send)
 	pid = release_when_asleep();
 	ASSERT_LE(0, pid);
 	EXPECT_EQ(10 * LONG_LEN, pv4_kick(&self->tx, 0));
-	/* all are back: there is nothing to wait for any more */
+	/* all have been returned, so it does not wait */
 	EXPECT_EQ(20U, pv4_reap(&self->tx));
 	EXPECT_EQ(20U, self->tx.errors[0]);
 	EXPECT_EQ(0, wait_for_exit(pid));
@@ -164,8 +164,8 @@ TEST_F(send, blocking_send)
 		EXPECT_EQ(i, recv_one(&self->rx, WAIT_MS));
 }
 
-/* A blocking send can be given up; the packets are on their way still. It says
- * what it has sent, and where that is nothing, why it ended.
+/* A blocking send can be interrupted; the packets are still sent. It returns
+ * the bytes sent, or an error if there are none.
  */
 TEST_F(send, blocking_send_ends)
 {
@@ -217,7 +217,7 @@ TEST_F(send, qdisc_bypass)
 	EXPECT_EQ(301U, self->tx.errors[0]);
 }
 
-/* An address says where to, as for V1 to V3. */
+/* An address selects the device, as for V1 to V3. */
 TEST_F(send, kick_with_address)
 {
 	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };
@@ -258,7 +258,9 @@ static int kick_with_control(int fd, int type, __u32 value)
 	return sendmsg(fd, &m, 0) < 0 ? -errno : 0;
 }
 
-/* Control messages are for all that a call sends, or nothing is sent. */
+/* Control messages apply to all packets of a call; if they are invalid, nothing
+ * is sent.
+ */
 TEST_F(send, control_messages)
 {
 	struct sock_filter marked[] = {
@@ -292,7 +294,7 @@ TEST_F(send, control_messages)
 
 /* ---- full queues ---- */
 
-/* A device whose queue holds two packets and which nobody empties at first. */
+/* A device whose queue holds two packets and is not emptied at first */
 static int open_tap(void)
 {
 	struct ifreq ifr = {
@@ -310,8 +312,8 @@ static int open_tap(void)
 	return fd;
 }
 
-/* What a driver drops, and does not ask to hold back, is the program's again, and
- * what is posted behind it is not held up.
+/* A packet that the driver drops is returned, and does not block those behind
+ * it.
  */
 TEST_F(send, full_device)
 {
@@ -374,7 +376,7 @@ FIXTURE_TEARDOWN(qdisc)
 	pv4_close(&self->rx);
 }
 
-/* What a full qdisc does not take stays posted, and is sent later, in order,
+/* Packets that a full qdisc refuses stay posted, and are sent later, in order,
  * once.
  */
 TEST_F(qdisc, full)
@@ -387,7 +389,7 @@ TEST_F(qdisc, full)
 		ASSERT_EQ(0, post_one(&self->tx, i));
 	EXPECT_EQ(4 * (int)pkt_len, pv4_kick(&self->tx, MSG_DONTWAIT));
 	EXPECT_EQ(-ENOBUFS, pv4_kick(&self->tx, MSG_DONTWAIT));
-	/* short ones may be back already, those that wait may not */
+	/* short ones may already be returned, waiting ones may not */
 	EXPECT_GE(variant->len > 1000 ? 0U : 4U, pv4_reap(&self->tx));
 	for (i = 4; i < 20; i++)
 		EXPECT_TRUE(desc_is_kernels(pv4_slot(&self->tx.tx, i)));
@@ -411,13 +413,13 @@ TEST_F(qdisc, full)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* PACKET_LOSS: what would have to wait is dropped, and said to be. */
+/* PACKET_LOSS: packets that would have to wait are dropped and reported. */
 TEST_F(qdisc, packet_loss)
 {
 	struct tpacket4_desc d;
 	int i, one = 1;
 
-	/* as for V1 to V3: not while there is a ring */
+	/* as for V1 to V3, not while there is a ring */
 	EXPECT_EQ(-EBUSY, pv4_setint(self->tx.fd, PACKET_LOSS, one));
 	munmap(self->tx.map, self->tx.map_len);
 	ASSERT_EQ(0, pv4_set_ring(self->tx.fd, PACKET_TX_RING, -1, 0));
@@ -436,7 +438,8 @@ TEST_F(qdisc, packet_loss)
 		EXPECT_EQ(i, recv_one(&self->rx, WAIT_MS));
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 
-	/* a bad descriptor tells its own error, with PACKET_LOSS or without */
+	/* an invalid descriptor gets its own error, with or without PACKET_LOSS
+	 */
 	d = (struct tpacket4_desc){ .idx = 1 << 20, .len = 60 };
 	pv4_post(&self->tx.tx, &d, 1);
 	EXPECT_EQ(0, pv4_kick(&self->tx, MSG_DONTWAIT));
@@ -444,7 +447,7 @@ TEST_F(qdisc, packet_loss)
 	EXPECT_EQ(EINVAL, d.error);
 }
 
-/* A full send buffer is no error: what did not fit stays posted. */
+/* A full send buffer is not an error: the remaining packets stay posted. */
 TEST_F(send, full_sndbuf)
 {
 	int i, n, sum = 0, least = 2048;

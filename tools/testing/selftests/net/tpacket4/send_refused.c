@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: packets that are never sent, for a rule or the device refuses
- * them, against those that only have to wait for room in a queue. The former
- * come back with an errno and are in nobody's way; the latter stay posted.
+/* AF_PACKET V4: packets that a rule or the device refuses, and packets that
+ * wait for room in a queue. The former are returned with an error and do not
+ * block others; the latter stay posted.
  */
 #include "task.h"
 
 #include <sys/mount.h>
 
-#define REFUSED		0x88b6		/* IEEE: local experimental, too */
+#define REFUSED		0x88b6		/* IEEE: also local experimental */
 
 FIXTURE(refused) {
 	struct pv4 tx, rx;		/* on if_a and if_b */
@@ -34,15 +34,15 @@ FIXTURE_SETUP(refused)
 
 FIXTURE_TEARDOWN(refused)
 {
-	/* A qdisc keeps its packets, they the socket, and that keeps the network
-	 * namespace, with the device and its qdisc.
+	/* A qdisc holds its packets, they hold the socket, and it holds the
+	 * network namespace with the device and its qdisc.
 	 */
 	set_qdisc("pfifo");
 	pv4_close(&self->tx);
 	pv4_close(&self->rx);
 }
 
-/* An egress rule that drops the packets of this type, and only these. */
+/* An egress rule that drops only the packets of this type */
 static int drop_on_egress(const char *ifname, int type)
 {
 	char cmd[256];
@@ -63,7 +63,8 @@ static int post_typed(struct pv4 *s, uint32_t seq, int type)
 	return pv4_put(s, pkt, pkt_len, 2048, 0);
 }
 
-/* Kicks until all that is posted has come back; false if it does not. */
+/* Kicks until all posted packets are returned; returns false if they are not.
+ */
 static bool kick_all_back(struct pv4 *s)
 {
 	uint64_t end = now_ms() + WAIT_MS;
@@ -101,7 +102,7 @@ TEST_F_TIMEOUT(refused, egress_drop_tells_an_errno, 120)
 	EXPECT_LT(0, n) {
 		TH_LOG("kick: %d", n);
 	}
-	/* in the order of the ring, where nothing is away for long */
+	/* in ring order, as no packet is in flight for long */
 	for (i = 0; i < nr; i++) {
 		ASSERT_TRUE(pv4_take_wait(tx, &tx->tx, &d, WAIT_MS)) {
 			TH_LOG("only %u of %u came back", i, nr);
@@ -122,7 +123,7 @@ TEST_F_TIMEOUT(refused, egress_drop_tells_an_errno, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* All of them, again and again: the ring is never stuck. */
+/* All of them, repeatedly: the ring does not block. */
 TEST_F_TIMEOUT(refused, egress_drops_all, 120)
 {
 	struct pv4 *tx = &self->tx;
@@ -147,7 +148,7 @@ TEST_F_TIMEOUT(refused, egress_drops_all, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* A blocking send of what the rule drops returns. */
+/* A blocking send of packets that the rule drops returns. */
 TEST_F_TIMEOUT(refused, blocking_send_returns, 120)
 {
 	struct pv4 *tx = &self->tx;
@@ -168,7 +169,7 @@ TEST_F_TIMEOUT(refused, blocking_send_returns, 120)
 	EXPECT_EQ(40U, errors_told(tx));
 }
 
-/* Beside the qdisc, a device without a carrier drops. */
+/* A device without a carrier drops packets, too. */
 TEST_F_TIMEOUT(refused, no_carrier_tells_an_errno, 120)
 {
 	struct pv4 *tx = &self->tx;
@@ -192,8 +193,8 @@ TEST_F_TIMEOUT(refused, no_carrier_tells_an_errno, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* With a qdisc: whether that, or the driver, or the stack in place of a qdisc
- * that was taken away drops them is a question of time. They do come back.
+/* With a qdisc: depending on timing, the qdisc, the driver, or the stack after
+ * the qdisc was removed drops them. They are returned in any case.
  */
 TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
 {
@@ -206,7 +207,7 @@ TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
 			ASSERT_EQ(0, post_one(tx, i));
 		pv4_kick(tx, MSG_DONTWAIT);
 		EXPECT_TRUE(pv4_reap_all(tx, QUIET_MS));
-		/* and so do those that meet the state of a second later */
+		/* and so are those that are sent a second later */
 		if (round == 2) {
 			sleep(2);
 			for (i = 0; i < 40; i++)
@@ -225,9 +226,7 @@ TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* A packet that is longer than a qdisc ever takes is refused, and does not
- * wait.
- */
+/* A packet that is too long for the qdisc is refused and does not wait. */
 TEST_F_TIMEOUT(refused, too_long_for_the_qdisc, 120)
 {
 	struct pv4 *tx = &self->tx;
@@ -251,7 +250,9 @@ TEST_F_TIMEOUT(refused, too_long_for_the_qdisc, 120)
 
 /* ---- what has to wait ---- */
 
-/* Behind a full queue stands what will be refused: each gets what it should. */
+/* Packets that will be refused wait behind a full queue: each gets the right
+ * error.
+ */
 TEST_F_TIMEOUT(refused, full_queue_waits, 120)
 {
 	struct tpacket_stats_v4 st;
@@ -276,7 +277,7 @@ TEST_F_TIMEOUT(refused, full_queue_waits, 120)
 	ASSERT_EQ(0, pv4_stats(tx->fd, &st));
 	EXPECT_LT(0U, st.tx_ring_full);
 
-	/* room: what the old qdisc had is gone with it */
+	/* there is room: the packets of the old qdisc are gone */
 	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
 	EXPECT_EQ(6 * (int)pkt_len, pv4_kick(tx, 0));
 	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
@@ -287,7 +288,7 @@ TEST_F_TIMEOUT(refused, full_queue_waits, 120)
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 }
 
-/* Who blocks goes on when the queue has become shorter, to the last packet. */
+/* A blocked sender continues when the queue is shorter, to the last packet. */
 TEST_F_TIMEOUT(refused, blocking_send_goes_on, 120)
 {
 	struct pv4 *tx = &self->tx;
@@ -307,7 +308,7 @@ TEST_F_TIMEOUT(refused, blocking_send_goes_on, 120)
 
 #define TRACEFS	"/sys/kernel/tracing"
 
-/* Why no event of skbs can be traced here, or NULL */
+/* Returns why skb events cannot be traced, or NULL. */
 static const char *no_events(void)
 {
 	if (access(TRACEFS "/events/skb", F_OK) &&
@@ -317,7 +318,7 @@ static const char *no_events(void)
 	       "no tracepoint skb:kfree_skb" : NULL;
 }
 
-/* The text of @file in tracefs, in @buf; its length or -errno. */
+/* Reads @file in tracefs to @buf; returns its length or -errno. */
 static ssize_t read_trace(const char *file, char *buf, size_t size)
 {
 	char path[256];
@@ -343,8 +344,9 @@ static int write_trace(const char *file, const char *text)
 	return write_file(path, text);
 }
 
-/* A full queue, more than a batch behind it, and ten kicks that are so far apart
- * that each of them tries. How many events of this kind were there, with @text?
+/* A full queue, more than a batch behind it, and ten kicks far enough apart
+ * that each one tries to send. Returns the number of events of this kind with
+ * @text.
  */
 static unsigned int events_of_ten_tries(struct __test_metadata *_metadata,
 					struct pv4 *tx, const char *event,
@@ -363,7 +365,7 @@ static unsigned int events_of_ten_tries(struct __test_metadata *_metadata,
 	snprintf(head, sizeof(head), "%s:", event);
 	snprintf(enable, sizeof(enable), "events/skb/%s/enable", event);
 	ASSERT_EQ(0, write_trace("set_event_pid", pid));
-	/* what earlier tests have left there */
+	/* events of earlier tests */
 	fd = open(TRACEFS "/trace", O_WRONLY | O_TRUNC);
 	ASSERT_LE(0, fd);
 	close(fd);
@@ -379,8 +381,8 @@ static unsigned int events_of_ten_tries(struct __test_metadata *_metadata,
 	return n;
 }
 
-/* A full queue drops one packet, or none, at a kick. What waits behind it is no
- * drop, and nobody may hear so.
+/* A full queue drops at most one packet per kick. The packets that wait behind
+ * it are not reported as drops.
  */
 TEST_F_TIMEOUT(refused, waiting_is_no_drop, 120)
 {
@@ -389,7 +391,7 @@ TEST_F_TIMEOUT(refused, waiting_is_no_drop, 120)
 
 	if (no_events())
 		SKIP(return, "%s", no_events());
-	/* An interrupt may free somebody else's packet. */
+	/* An interrupt may free another packet. */
 	snprintf(ours, sizeof(ours), " protocol=%d ", ETH_P_TEST);
 	drops = events_of_ten_tries(_metadata, &self->tx, "kfree_skb", ours);
 	EXPECT_GE(10U, drops) {
@@ -397,7 +399,7 @@ TEST_F_TIMEOUT(refused, waiting_is_no_drop, 120)
 	}
 }
 
-/* Nor are the packets behind it built, at each kick, to be freed again. */
+/* Nor are the packets behind it built and freed at each kick. */
 TEST_F_TIMEOUT(refused, waiting_packets_are_not_built, 120)
 {
 	unsigned int freed;
@@ -416,9 +418,9 @@ TEST_F_TIMEOUT(refused, waiting_packets_are_not_built, 120)
 #define AX25_DEV	"ax0"
 
 /*
- * A device of amateur radio, the only ones left whose header may be shorter
- * than its longest: made of a pty, in the first network namespace. Returns the
- * pty, or -1; what is sent comes to @master.
+ * An amateur radio device, the only kind left with a link-layer header of
+ * variable length. It is made from a pty in the first network namespace.
+ * Returns the pty, or -1; packets sent are read from @master.
  */
 static int open_ax25(int *to)
 {
@@ -437,7 +439,7 @@ static int open_ax25(int *to)
 	return -1;
 }
 
-/* The device sends one packet at a time, and the next once this has left. */
+/* The device sends one packet at a time; read it to send the next one. */
 static void drain_modem(int modem)
 {
 	char buf[512];
@@ -447,7 +449,7 @@ static void drain_modem(int modem)
 	} while (read(modem, buf, sizeof(buf)) > 0);
 }
 
-/* What a plain send of as many bytes may do, V4 may. */
+/* V4 may send what a plain send of as many bytes may. */
 TEST(header_as_short_as_others_may_send)
 {
 	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };

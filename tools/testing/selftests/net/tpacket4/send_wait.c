@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: what a send waits for, and what it says when it has waited.
- * A qdisc that delays packets holds the frames that the kernel refers to.
+/* AF_PACKET V4: blocking sends and their results. A qdisc that delays packets
+ * holds the frames that the kernel refers to.
  */
 #include "task.h"
 
@@ -56,8 +56,8 @@ FIXTURE_TEARDOWN(full)
 	ends_close(&self->e);
 }
 
-/* A blocking send of a ring whose every slot is posted returns once all of
- * them have come back, and not before.
+/* A blocking send with every slot posted returns when all of them have been
+ * returned, and not before.
  */
 TEST_F_TIMEOUT(full, blocking_send_waits_for_every_slot, 120)
 {
@@ -86,7 +86,7 @@ TEST_F_TIMEOUT(full, blocking_send_waits_for_every_slot, 120)
 	}
 }
 
-/* Nor does it return as long as they are away. */
+/* It does not return while packets are in flight. */
 TEST_F_TIMEOUT(full, blocking_send_waits_as_long_as_it_takes, 120)
 {
 	struct pv4 *tx = &self->e.tx;
@@ -107,7 +107,7 @@ TEST_F_TIMEOUT(full, blocking_send_waits_as_long_as_it_takes, 120)
 		TH_LOG("it has not waited");
 	}
 	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
-	/* the qdisc throws them all away: that sets the frames free, too */
+	/* the qdisc drops all of them, which frees the frames, too */
 	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
 	EXPECT_EQ(0, exit_within(pid, WAIT_MS));
 	EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
@@ -137,14 +137,14 @@ static int set_sndtimeo(int fd, int ms)
 	       -errno : 0;
 }
 
-/* A full send buffer: EAGAIN for who does not wait, ETIMEDOUT for who did. */
+/* A full send buffer: EAGAIN for non-blocking, ETIMEDOUT for blocking calls. */
 TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
 {
 	struct pv4 *tx = &self->e.tx;
 	int i, n, least = 2048;
 
 	pkt_len = LONG_LEN;
-	/* a packet passes, and the next one in more than a minute */
+	/* one packet passes, the next one after more than a minute */
 	ASSERT_EQ(0, set_qdisc("tbf rate 200bit burst 3000 limit 1000000"));
 	ASSERT_EQ(0, setsockopt(tx->fd, SOL_SOCKET, SO_SNDBUF, &least,
 				sizeof(least)));
@@ -157,7 +157,7 @@ TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
 	EXPECT_EQ(-EAGAIN, pv4_kick(tx, MSG_DONTWAIT));
 	EXPECT_EQ(-ETIMEDOUT, pv4_kick(tx, 0));
 	EXPECT_EQ(-ETIMEDOUT, pv4_kick(tx, 0));
-	/* what has no room is still posted, and goes once there is some */
+	/* what does not fit stays posted, and is sent when there is room */
 	EXPECT_TRUE(desc_is_kernels(pv4_slot(&tx->tx, 39)));
 	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
 	ASSERT_EQ(0, set_sndtimeo(tx->fd, WAIT_MS));
@@ -173,11 +173,11 @@ struct kicker {
 	struct pv4 *s;
 	int ifindex;			/* where to send */
 	int stop;
-	unsigned int errors;		/* ENETDOWN, as sendto() has told it */
-	int other;			/* an errno that nobody expects */
+	unsigned int errors;		/* ENETDOWN, as returned by sendto() */
+	int other;			/* an unexpected errno */
 };
 
-/* Sends full batches without a pause, to where the address says. */
+/* Sends full batches to the address without a pause. */
 static void *kick_all_the_time(void *arg)
 {
 	struct kicker *k = arg;
@@ -212,9 +212,9 @@ static bool downs_told(const struct kicker *k, unsigned int n)
 	return true;
 }
 
-/* The device that the socket is bound to goes down in the middle of batches
- * that are sent elsewhere. Each time the socket's pending error is told once,
- * by a sendto() or by SO_ERROR, and never lost.
+/* The device that the socket is bound to goes down while batches are sent on
+ * another one. Each time the socket's pending error is returned once, by
+ * sendto() or SO_ERROR, and never lost.
  */
 TEST_F_TIMEOUT(wait, pending_error_is_told, 120)
 {

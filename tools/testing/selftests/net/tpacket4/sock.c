@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: who receives what. Binding, filters and fanout work as they do
- * for every packet socket.
- */
+/* AF_PACKET V4: binding, filters and fanout work as for every packet socket. */
 #include "bpf.h"
 
 #include <linux/filter.h>
@@ -32,8 +30,8 @@ FIXTURE_TEARDOWN(sock)
 
 /* ---- binding ---- */
 
-/* Not even by a socket that was made for all protocols: V1 to V3 receive from
- * all interfaces then, V2 does it here.
+/* Not even a socket created for all protocols receives before bind(): V1 to V3
+ * then receive from all interfaces, as V2 does here.
  */
 TEST_F(sock, nothing_before_bind)
 {
@@ -97,7 +95,7 @@ TEST_F(sock, rebind)
 	close(tx);
 }
 
-/* Outgoing packets are seen, unless the socket says it wants none of them. */
+/* Outgoing packets are received unless the socket ignores them. */
 TEST_F(sock, outgoing)
 {
 	ASSERT_EQ(0, pv4_bind(self->rx.fd, if_a, ETH_P_ALL));
@@ -118,7 +116,7 @@ static int set_filter(int fd, struct sock_filter *code, unsigned int n)
 			  sizeof(prog)) ? -errno : 0;
 }
 
-/* Sends forty packets of which the filter takes every other one. */
+/* Sends forty packets, of which the filter accepts every other one. */
 static void expect_odd(struct __test_metadata *_metadata,
 		       struct _test_data_sock *self)
 {
@@ -133,7 +131,7 @@ static void expect_odd(struct __test_metadata *_metadata,
 			  recv_one(&self->rx, WAIT_MS));
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
 	ASSERT_EQ(0, pv4_stats(self->rx.fd, &st));
-	/* what is filtered out is neither received nor dropped */
+	/* filtered packets are neither received nor dropped */
 	EXPECT_EQ(20U, st.tp_packets);
 	EXPECT_EQ(0U, st.tp_drops);
 }
@@ -148,7 +146,7 @@ TEST_F(sock, filter)
 		BPF_STMT(BPF_RET | BPF_K, 0x40000),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
-	/* the filter's value is how much of the packet is wanted */
+	/* the filter returns how many bytes to keep */
 	struct sock_filter snap[] = { BPF_STMT(BPF_RET | BPF_K, 30) };
 	struct sock_filter odd_len[] = { BPF_STMT(BPF_RET | BPF_K, 2049) };
 	struct tpacket4_desc d;
@@ -220,8 +218,9 @@ TEST_F(sock, bpf)
 	EXPECT_EQ(4, recv_one(&self->rx, WAIT_MS));
 }
 
-/* A tag is beside the packet while the filter runs, as for every socket, and
- * back in it in the ring, on top of the bytes that the filter wants.
+/* While the filter runs, a VLAN tag is in the skb's metadata, as for every
+ * socket. In the ring it is back in the packet, and is added to the bytes that
+ * the filter keeps.
  */
 TEST_F(sock, filter_vlan)
 {
@@ -233,7 +232,7 @@ TEST_F(sock, filter_vlan)
 			 SKF_AD_OFF + SKF_AD_VLAN_TAG),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 7, 0, 3),
-		/* what is behind the tag is here */
+		/* the protocol behind the tag */
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 2 * ETH_ALEN),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_TEST, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, 0x40000),
@@ -245,7 +244,7 @@ TEST_F(sock, filter_vlan)
 	int got;
 
 	ASSERT_EQ(0, set_filter(self->rx.fd, vid_7, ARRAY_SIZE(vid_7)));
-	/* no tag, another one, this one */
+	/* no tag, another tag, this tag */
 	for (i = 0; i < 60; i++) {
 		fill_packet(want, 200, i);
 		len = 200;
@@ -292,8 +291,8 @@ static int change_membership(int fd, bool add, int type, const char *mac)
 			  PACKET_DROP_MEMBERSHIP, &mreq, sizeof(mreq));
 }
 
-/* Sends to this multicast address and then to all: 1 if both arrive, 0 if only
- * the other does, which does in any case.
+/* Sends to this multicast address and then to all: returns 1 if both are
+ * received, 0 if only the second is, which always is.
  */
 static int multicast_arrives(struct _test_data_sock *self, struct pv4 *s,
 			     const char *mac)
@@ -317,7 +316,7 @@ static int multicast_arrives(struct _test_data_sock *self, struct pv4 *s,
 	return n - 1;
 }
 
-/* A macvlan makes its filter before it drops an address: once more. */
+/* A macvlan updates its filter before it removes an address: once more. */
 static int make_filter_anew(int fd, const char *mac)
 {
 	int err = change_membership(fd, true, PACKET_MR_ALLMULTI, mac);
@@ -326,7 +325,7 @@ static int make_filter_anew(int fd, const char *mac)
 					     mac);
 }
 
-/* A macvlan takes no multicast that nobody has asked for. */
+/* A macvlan only accepts multicast addresses that were requested. */
 TEST_F(sock, memberships)
 {
 	static const int types[] = {
@@ -354,7 +353,7 @@ TEST_F(sock, memberships)
 			TH_LOG("after membership of type %d", types[i]);
 		}
 	}
-	/* it goes with the socket, too */
+	/* it is also removed with the socket */
 	ASSERT_EQ(0, change_membership(s.fd, true, PACKET_MR_MULTICAST, mac));
 	EXPECT_EQ(1, multicast_arrives(self, &s, mac));
 	pv4_close(&s);
@@ -423,7 +422,7 @@ static void drain_fanout(struct _test_data_fanout *self)
 	}
 }
 
-/* Every packet at one socket of the group, and at the right one. */
+/* Every packet is received by one socket of the group, the right one. */
 TEST_F(fanout, spread)
 {
 	unsigned int i, sum = 0, busy = 0, used = 0, total = 1920;
@@ -468,7 +467,7 @@ TEST_F(fanout, spread)
 	}
 }
 
-/* A member that leaves takes nothing with it. */
+/* Leaving the group loses no packet. */
 TEST_F(fanout, leave)
 {
 	unsigned int i, sum = 0;
@@ -487,7 +486,7 @@ TEST_F(fanout, leave)
 	EXPECT_EQ(128U, sum);
 }
 
-/* A socket whose ring fills up leaves the rest to the others. */
+/* With rollover, packets for a full ring go to the other sockets. */
 TEST_F(sock, fanout_rollover)
 {
 	struct pv4_cfg cfg = { .ifname = if_b, .rx_nr = pv4_min_descs() };
@@ -498,7 +497,7 @@ TEST_F(sock, fanout_rollover)
 
 	pv4_close(&self->rx);
 	for (i = 0; i < 2; i++) {
-		/* the second is never short of room */
+		/* the second one always has room */
 		cfg.rx_nr = nr << (2 * i);
 		ASSERT_EQ(0, pv4_open(&more[i], &cfg));
 		ASSERT_EQ(0, pv4_setint(more[i].fd, PACKET_FANOUT, arg));

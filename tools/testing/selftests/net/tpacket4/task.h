@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the selftests of AF_PACKET V4 in which one process waits for another: to
- * know that it sleeps, and not only hope so, and to see it end or not end.
+ * For selftests of AF_PACKET V4 in which a process waits for another one:
+ * checks that it really sleeps, and whether it has ended
  */
 #ifndef TPACKET4_TASK_H
 #define TPACKET4_TASK_H
 
 #include "common.h"
 
-/* 'S' where it sleeps, 'R' where it runs, 'Z' once it has ended; 0: none. */
+/* Returns 'S' if it sleeps, 'R' if it runs, 'Z' after its end, 0 if there is
+ * none.
+ */
 static inline char task_state(pid_t pid)
 {
 	char path[64], state = 0;
@@ -24,7 +26,9 @@ static inline char task_state(pid_t pid)
 	return state;
 }
 
-/* Waits until it sleeps or has ended; what it does, or 0 if it runs on. */
+/* Waits until it sleeps or has ended. Returns its state, or 0 if it keeps
+ * running.
+ */
 static inline char wait_until_idle(pid_t pid)
 {
 	uint64_t end = now_ms() + WAIT_MS;
@@ -39,7 +43,7 @@ static inline char wait_until_idle(pid_t pid)
 	return 0;
 }
 
-/* How it has ended, as wait_for_exit(), or -EAGAIN if it has not within @ms. */
+/* Same as wait_for_exit(), or -EAGAIN if it has not ended within @ms. */
 static inline int exit_within(pid_t pid, int ms)
 {
 	uint64_t end = now_ms() + ms;

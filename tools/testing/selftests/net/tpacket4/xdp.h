@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * XDP for the AF_PACKET V4 selftests, with nothing but bpf(2) and rtnetlink.
+ * XDP for the AF_PACKET V4 selftests, using only bpf(2) and rtnetlink
  */
 #ifndef TPACKET4_XDP_H
 #define TPACKET4_XDP_H
@@ -15,14 +15,14 @@
 #define CTX_DATA_END	offsetof(struct xdp_md, data_end)
 #define CTX_DATA_META	offsetof(struct xdp_md, data_meta)
 
-/* Fd of the program, or -errno. */
+/* Returns the fd of the program, or -errno. */
 static inline int xdp_load(const struct bpf_insn *insns, unsigned int n,
 			   __u32 flags)
 {
 	return bpf_load(BPF_PROG_TYPE_XDP, insns, n, flags);
 }
 
-/* A program that does nothing but return @action. */
+/* A program that returns @action */
 static inline int xdp_const(int action, __u32 flags)
 {
 	struct bpf_insn prog[] = { MOV_K(BPF_REG_0, action), EXIT };
@@ -34,7 +34,7 @@ static inline int xdp_const(int action, __u32 flags)
 
 #define NR_KEYS		8
 
-/* The packet's number carries the key in its first byte, on any machine. */
+/* The first byte of the packet's number is the key, in any byte order. */
 static inline uint32_t key_seq(unsigned int key, uint32_t seq)
 {
 	return htonl(key << 24 | (seq & 0xffffff));
@@ -42,13 +42,13 @@ static inline uint32_t key_seq(unsigned int key, uint32_t seq)
 
 struct xdp_keyed {
 	int prog;
-	int actions;			/* map: what to return for a key */
-	int counts;			/* map: how many it has seen of each */
+	int actions;			/* map: action for a key */
+	int counts;			/* map: number of packets per key */
 };
 
 /*
- * Looks the action up by the first byte behind the link-layer header. Where
- * that is XDP_REDIRECT the packet goes to entry 0 of @target.
+ * Looks up the action by the first byte after the link-layer header. With
+ * XDP_REDIRECT, the packet goes to entry 0 of @target.
  */
 static inline int xdp_keyed_prog(struct xdp_keyed *x, int target, __u32 flags)
 {
@@ -107,7 +107,7 @@ static inline int xdp_set_action(struct xdp_keyed *x, unsigned int key,
 
 /* ---- attaching ---- */
 
-/* Attaches the program, or detaches what is there (-1); 0 or -errno. */
+/* Attaches the program, or detaches it with -1; returns 0 or -errno. */
 static inline int xdp_attach(const char *ifname, int prog, __u32 flags)
 {
 	struct link_req req = {
@@ -131,10 +131,10 @@ static inline int xdp_attach_native(const char *ifname, int prog)
 }
 
 /*
- * Attaches the program to a device of its own as well, so that to attach it
- * elsewhere, or to detach it, changes no code: the kernel patches its XDP
- * dispatcher for each program that comes or goes. Software emulation (QEMU
- * before 10) can trap on such code when another CPU runs it just then.
+ * Also attaches the program to a device of its own, so that attaching or
+ * detaching it elsewhere modifies no code: the kernel patches its XDP
+ * dispatcher for each program that is added or removed. QEMU before 10, in
+ * software emulation, can trap if another CPU executes such code at that time.
  */
 static inline int xdp_keep(int prog)
 {

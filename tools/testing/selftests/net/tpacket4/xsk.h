@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The plainest possible AF_XDP, for the selftests of how AF_PACKET V4's
- * zero-copy mode gets along with it.
+ * A minimal AF_XDP socket, for the selftests that combine it with AF_PACKET
+ * V4's zero-copy mode
  */
 #ifndef TPACKET4_XSK_H
 #define TPACKET4_XSK_H
@@ -20,8 +20,8 @@
 #define XSK_NR		64	/* descriptors of each ring */
 #define XSK_UMEM	(2 * XSK_NR * 4096)
 
-/* A socket with rings that nobody uses; @umem is XSK_UMEM bytes. Its fd, or
- * -errno.
+/* Opens a socket with unused rings; @umem has XSK_UMEM bytes. Returns its fd,
+ * or -errno.
  */
 static inline int xsk_bind(const char *ifname, int queue, int flags, void *umem)
 {
@@ -51,7 +51,9 @@ static inline int xsk_bind(const char *ifname, int queue, int flags, void *umem)
 	return fd;
 }
 
-/* A socket that was closed gives its queue back a little later. */
+/* Binds again until it succeeds, as a closed socket releases its queue
+ * asynchronously.
+ */
 static inline int xsk_bind_wait(const char *ifname, int queue, int flags,
 				void *umem)
 {
@@ -158,7 +160,7 @@ static inline int xsk_send(struct xsk *x, const char *buf, int len)
 	struct xdp_desc *d = x->tx.desc;
 	__u32 n = *x->tx.producer;
 
-	/* whatever has been sent is free again: one at a time is sent */
+	/* one packet at a time is sent, so all frames sent are free again */
 	__atomic_store_n(x->done.consumer,
 			 __atomic_load_n(x->done.producer, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELEASE);

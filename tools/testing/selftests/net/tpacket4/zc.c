@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: the option PACKET_ZEROCOPY, its errnos, who may
- * have a queue, and what comes back when it is turned off or the device goes.
+/* AF_PACKET V4, zero-copy mode: PACKET_ZEROCOPY, its errors, conflicts about a
+ * queue, and what is returned when the mode is left or the device is removed.
  */
 #include "xsk.h"
 #include "zc.h"
@@ -43,7 +43,7 @@ static bool send_plain(char *buf, uint32_t seq)
 	return len == 300;
 }
 
-/* The socket, in zero-copy mode on if_b, receives what is sent on if_a. */
+/* The socket, in zero-copy mode on if_b, receives packets sent on if_a. */
 static bool receives(struct zc *z, char *buf, uint32_t seq)
 {
 	if (!send_plain(buf, seq))
@@ -70,7 +70,7 @@ TEST_F(zc, malformed)
 	ASSERT_EQ(0, pv4_setint(v2, PACKET_VERSION, TPACKET_V2));
 	EXPECT_EQ(-EINVAL, pv4_setint(v2, PACKET_ZEROCOPY, 1));
 	close(v2);
-	/* none of that has done anything */
+	/* none of it had an effect */
 	EXPECT_EQ(0, zc_set(&self->z, 1));
 	EXPECT_EQ(1, zc_get(&self->z));
 }
@@ -107,7 +107,7 @@ TEST_F(zc, capability)
 	ASSERT_EQ(0, drop_cap(CAP_NET_ADMIN));
 	EXPECT_EQ(-EPERM, zc_set(&self->z, 1));
 	EXPECT_EQ(-EINVAL, zc_set(&self->z, -1));
-	/* to give the queue back is allowed */
+	/* releasing the queue is allowed */
 	EXPECT_EQ(0, zc_set(&self->z, 0));
 	EXPECT_EQ(-EPERM, zc_set(&self->z, 1));
 	EXPECT_EQ(0, zc_get(&self->z));
@@ -143,7 +143,7 @@ TEST_F(zc, before_bind)
 {
 	ASSERT_EQ(0, zc_set(&self->z, 1));
 	EXPECT_EQ(0, zc_get(&self->z));
-	/* the last word counts, and 0 takes it back */
+	/* the last value counts, and 0 cancels it */
 	ASSERT_EQ(0, zc_set(&self->z, 4711));
 	ASSERT_EQ(0, zc_set(&self->z, 0));
 	ASSERT_EQ(0, zc_set(&self->z, 4711));
@@ -153,7 +153,7 @@ TEST_F(zc, before_bind)
 	EXPECT_TRUE(receives(&self->z, self->buf, 5));
 }
 
-/* What is remembered and cannot be done is bind()'s error. */
+/* If the requested mode is not possible, bind() fails. */
 TEST_F(zc, bind_fails)
 {
 	struct zc_cfg other = { .ifname = if_b, .n = 1 };
@@ -182,7 +182,7 @@ TEST_F(zc, bind_fails)
 	EXPECT_TRUE(receives(&self->z, self->buf, 3));
 }
 
-/* A bind() that failed leaves a socket that is as good as new in copy mode. */
+/* After a failed bind(), the socket works in copy mode. */
 TEST_F(zc, bind_fails_then_copy_mode)
 {
 	ASSERT_EQ(0, zc_set(&self->z, 9999));
@@ -213,8 +213,8 @@ TEST_F(zc, rings_missing)
 	close(fd);
 }
 
-/* What only copy mode has: packets without their link-layer header, and those of
- * one protocol. The socket goes on in copy mode.
+/* Only copy mode supports SOCK_DGRAM and single protocols. The socket stays in
+ * copy mode.
  */
 TEST_F(zc, only_in_copy_mode)
 {
@@ -258,7 +258,8 @@ TEST_F(zc, only_in_copy_mode)
 	}
 }
 
-/* 64 bytes behind the headroom are enough in copy mode; here 256 more go. */
+/* Copy mode needs 64 bytes behind the headroom; zero-copy mode needs 256 more.
+ */
 TEST_F(zc, no_room)
 {
 	struct zc_cfg cfg = {
@@ -373,7 +374,8 @@ TEST_F(zc, queue_is_taken)
 	EXPECT_TRUE(receives(&self->z, self->buf, 5));
 }
 
-/* Frames that copy mode's packets still refer to cannot change masters. */
+/* Zero-copy mode cannot be entered while packets of copy mode refer to frames.
+ */
 TEST_F(zc, copy_mode_in_flight)
 {
 	uint64_t end = now_ms() + WAIT_MS;
@@ -418,7 +420,7 @@ TEST_F(zc, frozen_while_on)
 
 /* ---- who may have a queue ---- */
 
-/* AF_XDP sockets that copy are guests of the queue; veth has no others. */
+/* AF_XDP in copy mode can share the queue; veth supports no other. */
 TEST_F(zc, af_xdp)
 {
 	void *umem = pv4_new_area(XSK_UMEM);
@@ -440,7 +442,7 @@ TEST_F(zc, af_xdp)
 	EXPECT_TRUE(receives(&self->z, self->buf, 2));
 }
 
-/* ethtool -L may not take a pair away that is in use, whichever end asks. */
+/* ethtool -L cannot remove a queue pair that is in use, from either end. */
 TEST_F(zc, channels)
 {
 	ASSERT_EQ(0, two_channels());
@@ -459,7 +461,7 @@ TEST_F(zc, channels)
 	zc_refill(&self->z);
 	EXPECT_EQ(0, set_channels(if_b, 1, 1));
 	EXPECT_EQ(0, set_channels(if_a, 1, 1));
-	/* what is not taken away may change */
+	/* other queues can be changed */
 	ASSERT_EQ(0, zc_set(&self->z, 1));
 	EXPECT_EQ(0, two_channels());
 	EXPECT_EQ(0, set_channels(if_a, 1, 1));
@@ -490,7 +492,7 @@ TEST_F(zc, status_page)
 	EXPECT_EQ(0, try_mmap(fd, rings + page));
 	EXPECT_EQ(-EINVAL, try_mmap(fd, rings + 2 * page));
 	EXPECT_EQ(-EINVAL, try_mmap(fd, rings - page));
-	/* copy mode: always kick; nothing of others is in the page */
+	/* copy mode: always kick; the page has no other data */
 	EXPECT_EQ(1U, self->z.status->tx_need_wakeup);
 	for (i = 4; i < page; i++)
 		ASSERT_EQ(0, ((char *)self->z.status)[i]);
@@ -504,7 +506,7 @@ TEST_F(zc, status_page)
 
 /* ---- how it ends ---- */
 
-/* Both rings full of what nobody has looked at yet. */
+/* Both rings full of descriptors that were not taken */
 static void fill_tx(struct __test_metadata *_metadata, struct zc *z)
 {
 	int i;
@@ -530,7 +532,7 @@ TEST_F(zc, off_returns_all)
 	EXPECT_TRUE(zc_books_closed(z));
 	EXPECT_EQ(0, socket_error(z->s.fd));
 
-	/* copy mode goes on where it stopped, on both rings */
+	/* copy mode continues on both rings */
 	for (i = 0; i < 100; i++)
 		zc_rx_post(z, z->s.spare[--z->s.nr_spare]);
 	z->min_offset = z->s.offset;
@@ -540,7 +542,7 @@ TEST_F(zc, off_returns_all)
 	EXPECT_TRUE(zc_books_balance(z, NULL));
 }
 
-/* Turned on with both rings posted already, and with neither. */
+/* Entered with both rings already posted, and with neither */
 TEST_F(zc, posted_before)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .rx_empty = true };
@@ -574,7 +576,7 @@ TEST_F(zc, down)
 	ASSERT_EQ(0, bind_b(z));
 	ASSERT_EQ(0, set_up(if_b, false));
 	socket_error(z->s.fd);
-	/* may be turned on, but not sent on */
+	/* the mode can be entered, but nothing is sent */
 	ASSERT_EQ(0, zc_set(z, 1));
 	ASSERT_EQ(0, zc_put_seq(z, 100, 0));
 	EXPECT_EQ(-ENETDOWN, zc_kick(z));
@@ -590,20 +592,20 @@ TEST_F(zc, down)
 		EXPECT_TRUE(receives(z, self->buf, i));
 		EXPECT_TRUE(zc_reap_all(z, WAIT_MS));
 		ASSERT_EQ(0, set_up(if_b, false));
-		/* the queue stays this socket's, the frames the kernel's */
+		/* the socket keeps the queue, and the kernel the frames */
 		EXPECT_EQ(1, zc_get(z));
 		EXPECT_TRUE(zc_books_balance(z, NULL));
 		ASSERT_EQ(0, zc_put_seq(z, 100, i + 1));
 		socket_error(z->s.fd);
 	}
-	/* off while down: all comes back, too */
+	/* left while down: all frames are returned */
 	ASSERT_EQ(0, zc_set(z, 0));
 	EXPECT_EQ((int)z->s.rx.size + 1, zc_all_back(z, ECANCELED, WAIT_MS));
 	EXPECT_TRUE(zc_books_closed(z));
 	zc_close(&a);
 }
 
-/* The other end is down: what is posted waits, and is not lost. */
+/* The other end is down: posted packets wait and are not lost. */
 TEST_F(zc, peer_down)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
@@ -634,7 +636,7 @@ TEST_F(zc, peer_down)
 	zc_close(&a);
 }
 
-/* What a socket must be like whose device has gone. */
+/* Checks a socket whose device was removed. */
 static void expect_gone(struct __test_metadata *_metadata, struct zc *z,
 			unsigned int tx)
 {
@@ -696,7 +698,7 @@ TEST_F(zc, device_moved)
 	EXPECT_EQ(-SIGKILL, wait_for_exit(ns));
 }
 
-/* No way to leave keeps a queue: the next one has it at once. */
+/* However the mode is left, the queue is free at once. */
 TEST_F(zc, queue_free_after_exit)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared helpers of the selftests of AF_PACKET V4's zero-copy mode, on top of
- * those of copy mode.
+ * Shared helpers of the selftests of AF_PACKET V4's zero-copy mode, in addition
+ * to those of copy mode
  */
 #ifndef TPACKET4_ZC_H
 #define TPACKET4_ZC_H
@@ -9,7 +9,8 @@
 #include "common.h"
 #include "zc_ring.h"
 
-/* Puts packet number @seq of @len bytes on the Tx ring; 0 or -ENOBUFS. */
+/* Posts packet number @seq of @len bytes on the Tx ring; returns 0 or -ENOBUFS.
+ */
 static inline int zc_put_seq(struct zc *z, size_t len, uint32_t seq)
 {
 	char pkt[MAX_PKT];
@@ -27,8 +28,8 @@ static inline int zc_send_seq(struct zc *z, size_t len, uint32_t seq)
 	return err ? err : zc_kick(z);
 }
 
-/* Packets of @len bytes one by one from @a to @b, whose frames then are where
- * they were.
+/* Sends packets of @len bytes one by one from @a to @b. Their frames are then
+ * back with their owners.
  */
 static inline void pass_one_by_one(struct __test_metadata *_metadata,
 				   struct zc *a, struct zc *b,
@@ -50,8 +51,8 @@ static inline void pass_one_by_one(struct __test_metadata *_metadata,
 	EXPECT_TRUE(zc_books_balance(b, NULL));
 }
 
-/* Packets from VLAN 7, whose device at the other end @fd is bound to: their tag
- * is in its place in the ring. And back the way they came.
+/* Packets of VLAN 7, to whose device at the other end @fd is bound. On the ring
+ * they have their tag in the data. Then the same in the other direction.
  */
 static inline void pass_tagged(struct __test_metadata *_metadata, struct zc *z,
 			       int fd, const unsigned int *lens,
@@ -99,7 +100,7 @@ static inline int set_channels(const char *name, unsigned int rx,
 	return ethtool_ioctl(name, &ch);
 }
 
-/* Two queue pairs at both ends; veth starts with one. */
+/* Sets two queue pairs at both ends; veth has one by default. */
 static inline int two_channels(void)
 {
 	int err = set_channels(if_a, 2, 2);
@@ -111,7 +112,7 @@ static inline int two_channels(void)
 
 #define NR_STATS	256
 
-/* The counter that ethtool -S has under this name, or -1. */
+/* Returns the counter of ethtool -S with this name, or -1. */
 static inline __s64 ethtool_stat(const char *ifname, const char *name)
 {
 	static struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: XDP programs that change the packet, at its
- * head, at its tail, and in front of it.
+/* AF_PACKET V4, zero-copy mode: XDP programs that change the head, the tail, or
+ * the metadata of a packet
  */
 #include "zc_bed.h"
 
@@ -59,7 +59,9 @@ static void use_change(struct __test_metadata *_metadata, enum change change,
 	close(prog);
 }
 
-/* What was sent, less @cut bytes at its start (or with more there). */
+/* The packet that was sent, without @cut bytes at its start (or with additional
+ * ones)
+ */
 static bool same_from(const char *buf, int len, int cut, int want,
 		      uint32_t seq)
 {
@@ -106,7 +108,9 @@ TEST_F(xdp, adjust_head)
 	expect_books(_metadata, self);
 }
 
-/* Sent on elsewhere as changed; the next user of the frame sees none of it. */
+/* Changed and sent elsewhere; the next user of the frame does not see the
+ * change.
+ */
 TEST_F(xdp, adjust_head_elsewhere)
 {
 	static const int acts[] = { XDP_TX, XDP_PASS_TO_KERNEL };
@@ -130,7 +134,7 @@ TEST_F(xdp, adjust_head_elsewhere)
 		}
 	}
 	use_change(_metadata, HEAD, 0, XDP_PASS, variant->frags);
-	/* copy mode has the others' packets, too: take them */
+	/* copy mode also receives other packets: take them */
 	while (recv_ring(self, QUIET_MS) != -EAGAIN)
 		;
 	for (i = 0; i < 300; i++) {
@@ -166,7 +170,7 @@ TEST_F(xdp, adjust_tail)
 			if (len > size)
 				len = size;
 			ASSERT_TRUE(same_from(self->buf, len, 0, len, i));
-			/* what is new is zero, and no one's old data */
+			/* new bytes are zero, not old data */
 			while (len < want)
 				ASSERT_EQ(0, self->buf[len++]);
 		}
@@ -174,7 +178,7 @@ TEST_F(xdp, adjust_tail)
 	expect_books(_metadata, self);
 }
 
-/* All but the first frames of a long packet cut off: they are not lost. */
+/* All but the first frames of a long packet are cut off, and not lost. */
 TEST_F(xdp, cut_frames_off)
 {
 	int i, len;
@@ -194,8 +198,8 @@ TEST_F(xdp, cut_frames_off)
 	expect_books(_metadata, self);
 }
 
-/* A packet that fills its frames, and then grows, has no frame to grow into: it
- * is lost, and its frames are not.
+/* A packet that fills its frames and then grows has no room: it is dropped, and
+ * its frames are not lost.
  */
 TEST_F(xdp, grows_out_of_its_frames)
 {
@@ -219,8 +223,8 @@ TEST_F(xdp, grows_out_of_its_frames)
 	expect_books(_metadata, self);
 }
 
-/* What a program leaves in front of the data, a zero-copy program finds there
- * (in copy mode it goes with the skb, and is not for packet sockets).
+/* Metadata that XDP leaves in front of the data is received in zero-copy mode.
+ * In copy mode it is in the skb and not for packet sockets.
  */
 TEST_F(xdp, metadata)
 {

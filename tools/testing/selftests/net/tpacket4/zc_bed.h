@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The test bed of the XDP selftests of AF_PACKET V4's zero-copy mode: senders
- * and receivers of each kind, and everywhere that XDP can send a packet to.
+ * and receivers of each kind, and all targets of XDP verdicts
  */
 #ifndef TPACKET4_ZC_BED_H
 #define TPACKET4_ZC_BED_H
 
 #include "xdp.h"
 
-#define XDP_MTU		1500	/* programs without frags want it small */
+#define XDP_MTU		1500	/* small for programs without frags */
 
 static const char if_c[] = "v4c", if_d[] = "v4d";	/* to redirect to */
 
 /*
- * Packets go from if_a to if_b, where the program is; @rx is the V4 socket
- * there. The others say what the rest of the system sees.
+ * Packets go from if_a to if_b, where the program and the V4 socket @rx are.
+ * The other sockets show what the rest of the system receives.
  */
 FIXTURE(xdp) {
 	struct zc a;			/* zero-copy on if_a, or no fd */
-	int plain_a;			/* else this sends; sees what is sent back */
+	int plain_a;			/* sends otherwise, and receives */
 	struct zc rx;
 	int plain_b, plain_d;
 	int devmap;
@@ -28,12 +28,12 @@ FIXTURE(xdp) {
 
 FIXTURE_VARIANT(xdp) {
 	bool zc_tx, zc_rx;
-	bool to_stack;			/* the stack gets what the ring gets */
-	bool frags;			/* the program takes frags; MTU 9000 */
-	bool generic;			/* it is the stack's, not the driver's */
+	bool to_stack;			/* with TP4_RING_TO_STACK */
+	bool frags;			/* frags; MTU 9000 */
+	bool generic;			/* generic XDP */
 };
 
-/* Attaches the program to if_b, or detaches what is there (-1); 0 or -errno. */
+/* Attaches the program to if_b, or detaches it with -1; returns 0 or -errno. */
 static inline int attach_b(const struct _fixture_variant_xdp *variant, int prog)
 {
 	return xdp_attach(if_b, prog, variant->generic ? XDP_FLAGS_SKB_MODE :
@@ -64,7 +64,7 @@ FIXTURE_SETUP(xdp)
 	self->buf = malloc(BUF_SIZE);
 	ASSERT_TRUE(!!self->buf);
 
-	/* veth takes XDP frames where it has NAPI: a program brings that */
+	/* veth receives XDP frames if it has NAPI, which a program enables */
 	pass = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
 	ASSERT_LE(0, pass);
 	ASSERT_EQ(0, xdp_attach_native(if_d, pass));
@@ -91,7 +91,7 @@ FIXTURE_TEARDOWN(xdp)
 	free(self->buf);
 }
 
-/* From if_a, by whatever this variant sends with. */
+/* Sends from if_a, with the sender of this variant. */
 static inline int send_it(struct _test_data_xdp *self, unsigned int len, uint32_t seq)
 {
 	if (self->a.s.fd >= 0)
@@ -100,7 +100,7 @@ static inline int send_it(struct _test_data_xdp *self, unsigned int len, uint32_
 	return send(self->plain_a, self->buf, len, 0) == (int)len ? 0 : -errno;
 }
 
-/* What comes back to if_a: to its ring, if it has one. */
+/* Receives on if_a, from its ring if it has one. */
 static inline int recv_a(struct _test_data_xdp *self, int ms)
 {
 	if (self->a.s.fd >= 0)

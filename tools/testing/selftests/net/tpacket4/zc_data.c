@@ -58,7 +58,7 @@ static const unsigned int sizes[] = {
 
 enum end { PLAIN, COPY, ZC };
 
-/* Something that sends or receives whole packets, of whatever kind. */
+/* Any kind of sender or receiver of whole packets */
 struct end_point {
 	enum end kind;
 	int fd;				/* PLAIN */
@@ -173,7 +173,7 @@ FIXTURE_TEARDOWN(mix)
 	free(self->buf);
 }
 
-/* At the end of a test: nothing was lost on the way, in packets or frames. */
+/* At the end of a test: no packet and no frame was lost. */
 static void settle(struct __test_metadata *_metadata, struct end_point *e,
 		   unsigned int packets)
 {
@@ -220,7 +220,7 @@ TEST_F(mix, contents)
 	settle(_metadata, &self->rx, n);
 }
 
-/* Many under way at once, as many as no queue on the way is too short for. */
+/* Many packets in flight, but not too many for any queue on the way */
 TEST_F(mix, burst)
 {
 	unsigned int i, round, rounds = pv4_fast() ? 10 : 60, seq, n = 0;
@@ -252,8 +252,8 @@ TEST_F(mix, burst)
 
 /* ---- VLAN tags ---- */
 
-/* A tag that the stack leaves to the device is in its place in the ring, and
- * one that a program sends finds its VLAN.
+/* A VLAN tag that the stack leaves to the device is in the packet on the ring;
+ * a tagged packet from a program gets to its VLAN.
  */
 TEST(vlan)
 {
@@ -376,7 +376,7 @@ TEST_F(pair, pieces)
 	EXPECT_EQ(0U, self->a.s.errors[EINVAL]);
 }
 
-/* A chain whose end is not posted yet waits, and holds up what is behind. */
+/* An incomplete chain waits, and so does what is behind it. */
 TEST_F(pair, chain_in_two_goes)
 {
 	struct tpacket4_desc d[3] = {
@@ -407,7 +407,7 @@ TEST_F(pair, chain_in_two_goes)
 	EXPECT_EQ(3U, self->a.s.errors[0]);
 }
 
-/* Blocking: back when all is back. */
+/* A blocking call returns when all packets have been returned. */
 TEST_F(pair, blocking_send)
 {
 	unsigned int i, n = 0;
@@ -462,7 +462,7 @@ TEST_F_TIMEOUT(pair, million, 600)
 
 /* ---- a receiver with nothing to receive into ---- */
 
-/* Dropped and counted; the sender has its frames back all the same. */
+/* Packets are dropped and counted; the sender still gets its frames back. */
 TEST_F(pair, ring_full)
 {
 	unsigned int i, n = self->b.s.rx.size + 40;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: descriptors. Bad ones come back with their
- * error and harm no other, and a program that writes rubbish into the rings at
- * any time harms itself alone. The other end runs in the kernel's softirq.
+/* AF_PACKET V4, zero-copy mode: descriptors. Bad ones are returned with their
+ * error and do not affect others, and a program that writes garbage to the
+ * rings only harms itself. The other end runs in softirq.
  */
 #include "bad.h"
 #include "zc.h"
@@ -92,8 +92,8 @@ TEST_F(zc_desc, bad_in_chain)
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 }
 
-/* Posts @n descriptors of @len bytes as one chain, counts what comes back and
- * whether the packet arrived.
+/* Posts @n descriptors of @len bytes as one chain, counts those returned, and
+ * checks whether the packet was received.
  */
 static int send_chain(struct _test_data_zc_desc *self, unsigned int n,
 		      unsigned int len, unsigned int errors[256])
@@ -138,7 +138,7 @@ TEST_F(zc_desc, too_long)
 	}
 	EXPECT_EQ(-EAGAIN, send_chain(self, 1, MAX_LEN + 5, errors));
 	EXPECT_EQ(1U, errors[EMSGSIZE]);
-	/* the sum counts; every descriptor of the chain comes back */
+	/* the sum is checked; every descriptor of the chain is returned */
 	EXPECT_EQ(-EAGAIN, send_chain(self, 3, 700, errors));
 	EXPECT_LE(1U, errors[EMSGSIZE]);
 	EXPECT_EQ(3U, errors[EMSGSIZE] + errors[ECANCELED]);
@@ -158,7 +158,7 @@ TEST_F(zc_desc, too_long)
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 }
 
-/* A ring that continues for ever must not stay stuck for ever. */
+/* A ring full of TP4_PKT_CONT must not block for ever. */
 TEST_F(zc_desc, endless_chain)
 {
 	struct tpacket4_desc d = { .len = 20, .flags = TP4_PKT_CONT };
@@ -184,7 +184,7 @@ TEST_F(zc_desc, endless_chain)
 	EXPECT_EQ(200, send_chain(self, 1, 200, errors));
 }
 
-/* An idx outside the area costs its slot, and no packet. */
+/* An invalid idx uses up its slot, but loses no packet. */
 TEST_F(zc_desc, bad_rx_idx)
 {
 	const uint64_t bad[] = {
@@ -228,7 +228,7 @@ TEST_F(zc_desc, bad_rx_idx)
 	EXPECT_EQ(n, st.rx_invalid_descs);
 }
 
-/* All but idx of a descriptor posted on Rx is noise. */
+/* All fields of a posted Rx descriptor but idx are ignored. */
 TEST_F(zc_desc, other_rx_fields_ignored)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
@@ -248,7 +248,7 @@ TEST_F(zc_desc, other_rx_fields_ignored)
 	EXPECT_EQ(0, back.flags);
 }
 
-/* Writes noise into a ring, all of it or what looks like descriptors. */
+/* Writes noise to a ring: all of it, or plausible descriptors. */
 static void scribble(struct zc *z, uint32_t *x, unsigned int n)
 {
 	size_t len = (z->s.rx.size + z->s.tx.size) * sizeof(z->s.rx.desc[0]);
@@ -270,8 +270,8 @@ static void scribble(struct zc *z, uint32_t *x, unsigned int n)
 }
 
 /*
- * Both ends are noise, in their rings and in time, with packets flowing as
- * they may. Then a pair of well behaved sockets finds all in order.
+ * Both ends write noise to their rings while packets are sent. Then two correct
+ * sockets work.
  */
 TEST_F_TIMEOUT(zc_desc, scribbled_rings, 120)
 {
@@ -325,7 +325,7 @@ TEST_F_TIMEOUT(zc_desc, scribbled_rings, 120)
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
 
-/* A frame posted on two slots, or on two rings, comes back from each. */
+/* A frame posted in two slots, or on two rings, is returned from each. */
 TEST_F(zc_desc, frame_posted_twice)
 {
 	struct zc *a = &self->a;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: what can be done to a device whose queue is in
- * use, all of it under load. Most of it the queue survives with all its frames;
- * if the device goes, they come back.
+/* AF_PACKET V4, zero-copy mode: operations on a device whose queue is in use,
+ * under load. The queue keeps its frames through most of them; when the device
+ * is removed, they are returned.
  */
 #include "zc_load.h"
 
@@ -81,7 +81,7 @@ static int op_promisc_and_rename(int i)
 	return err ? -EIO : 0;
 }
 
-/* Every one of them, in an order that is not the same for long. */
+/* All of them, in an order that changes */
 static int op_any(int i)
 {
 	static int n[5];
@@ -156,7 +156,7 @@ static void op_reset(void)
 	}
 }
 
-/* One operation after another, under load, while @poll looks after the queue. */
+/* One operation after another, under load, while @poll serves the queue */
 static void do_rounds(struct __test_metadata *_metadata, struct pair *p,
 		      const struct _fixture_variant_op *op, int rounds,
 		      int (*poll)(int fd))
@@ -174,7 +174,7 @@ static void do_rounds(struct __test_metadata *_metadata, struct pair *p,
 		ASSERT_LE(0, receive(p, 2));
 		ASSERT_EQ(1, zc_get(&p->b));
 		ASSERT_EQ(0, poll(p->b.s.fd));
-		/* a device that went down tells its sockets, once */
+		/* each socket gets ENETDOWN once */
 		socket_error(p->b.s.fd);
 	}
 	op_reset();
@@ -203,7 +203,7 @@ static int poll_by_sendto(int fd)
 	return -errno;
 }
 
-/* And while the queue's own NAPI is run by the program. */
+/* The same while the program busy polls the queue */
 TEST_F_TIMEOUT(op, under_load_busy_polling, 300)
 {
 	ASSERT_EQ(0, set_sockopt(self->p.b.s.fd, SO_BUSY_POLL, 50));
@@ -213,12 +213,13 @@ TEST_F_TIMEOUT(op, under_load_busy_polling, 300)
 
 /* ---- the end ---- */
 
-/* All frames are back, and say why; the socket is as good as new. */
+/* All frames are returned with the right error; the socket can be used again.
+ */
 static void expect_gone(struct __test_metadata *_metadata, struct zc *z)
 {
 	EXPECT_TRUE(poll_for(z->s.fd, POLLIN, WAIT_MS) & POLLERR);
 	EXPECT_EQ(ENETDOWN, socket_error(z->s.fd));
-	/* how many still came with packets in them nobody knows */
+	/* some may still have been returned with packets */
 	EXPECT_LE(0, zc_all_back(z, ENETDOWN, WAIT_MS));
 	EXPECT_TRUE(zc_books_closed(z));
 	EXPECT_EQ(0, zc_get(z));
@@ -278,8 +279,8 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 		ASSERT_TRUE(flows(&self->p));
 		start = now_ms();
 		ASSERT_EQ(0, run_ip(variant->what, ns));
-		/* Nothing of ours holds the device. The kernel's log tells of ten
-		 * seconds; here, the machine may be slow.
+		/* No reference to the device is left. The kernel warns after
+		 * ten seconds; this waits longer, as the machine may be slow.
 		 */
 		EXPECT_GT(60000U, now_ms() - start);
 		if (variant->b_stays) {
@@ -298,13 +299,13 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 		}
 		kill(ns, SIGKILL);
 		EXPECT_EQ(-SIGKILL, wait_for_exit(ns));
-		/* the other end in the namespace that is gone takes ours too */
+		/* the end in the removed namespace takes this end with it */
 		if (if_nametoindex(if_a))
 			ASSERT_EQ(0, run_ip("link del %s\n", if_a));
 	}
 }
 
-/* The device goes, at any moment of close(). */
+/* The device is removed at any time during close(). */
 TEST_F_TIMEOUT(life, close_while_unregistered, 120)
 {
 	unsigned int i, rounds = pv4_fast() ? 15 : 60, took = 30, x = 815;
@@ -331,7 +332,7 @@ TEST_F_TIMEOUT(life, close_while_unregistered, 120)
 	}
 }
 
-/* The namespace goes with everything in it on, and busy. */
+/* The namespace is removed while everything in it is in use. */
 TEST_F(life, netns_gone)
 {
 	int i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: who has a queue is visible to the outside, in
- * packet_diag and in the queue dump of the netdev family.
+/* AF_PACKET V4, zero-copy mode: the socket of a queue is reported by
+ * packet_diag and by the queue dump of the netdev family.
  */
 #include "diag.h"
 #include "netdev.h"
@@ -37,7 +37,7 @@ FIXTURE_TEARDOWN(diag)
 
 /* ---- packet_diag ---- */
 
-/* What packet_diag says; -1: nothing of zero-copy; < -1: an errno. */
+/* Returns the value in packet_diag; -1 if there is none; < -1: an error. */
 static long diag_zerocopy(unsigned int ino)
 {
 	struct diag d;
@@ -83,7 +83,7 @@ static bool queue_each(struct nlmsghdr *h, void *arg)
 	return true;
 }
 
-/* What the queue's dump says: an inode, -1 for none; < -1: an errno. */
+/* Returns the inode in the queue dump; -1 if there is none; < -1: an error. */
 static long queue_tp4(const char *ifname, unsigned int queue,
 		      unsigned int type)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: where in a frame a packet stands, frames that
- * are exchanged within one area and not copied, queues and rings.
+/* AF_PACKET V4, zero-copy mode: position of a packet in its frame, frames
+ * swapped within one area, queues and rings
  */
 #include "huge.h"
 #include "zc.h"
@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(frames)
 	free(self->buf);
 }
 
-/* Where the data starts, and that nothing else of a frame is written. */
+/* Checks where the data starts, and that nothing else is written. */
 TEST_F(frames, edges)
 {
 	unsigned int i, size = self->z.s.frame_size;
@@ -115,8 +115,8 @@ FIXTURE_TEARDOWN(shared)
 }
 
 /*
- * No byte is copied: the packet arrives in the very frame it was sent from, at
- * the very offset, and the sender has one of the receiver's for it.
+ * The packet is not copied: it is received in the frame and at the offset from
+ * which it was sent, and the sender gets a frame of the receiver.
  */
 TEST_F(shared, frames_are_exchanged)
 {
@@ -151,7 +151,7 @@ TEST_F(shared, frames_are_exchanged)
 	}
 }
 
-/* Without the headroom that XDP programs rely on it is copied, and arrives. */
+/* Without the headroom for XDP, the packet is copied. */
 TEST_F(shared, too_little_headroom)
 {
 	struct tpacket4_desc d = { 0 };
@@ -179,8 +179,8 @@ TEST_F(shared, too_little_headroom)
 	EXPECT_TRUE(zc_books_balance(&self->a, &self->b));
 }
 
-/* An area of huge pages: frames change hands in it as in any other, and none of
- * it is pinned in the end.
+/* An area of huge pages: frames are swapped as in any other, and none of it
+ * stays pinned.
  */
 TEST(huge_pages)
 {
@@ -267,7 +267,7 @@ TEST(two_queues)
 	free(buf);
 }
 
-/* Packets of the other queues go where they always went. */
+/* Packets of other queues are not affected. */
 TEST(other_queue_unharmed)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };

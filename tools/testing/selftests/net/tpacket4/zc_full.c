@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: packets that fill what the driver has at hand.
- * Long ones, in bursts, between sockets, stack and XDP: none is dropped while
- * frames are posted for it. Nor is a frame lost, or there twice, where the mode
- * begins with more of them taken than the driver has places.
+/* AF_PACKET V4, zero-copy mode: bursts of long packets between sockets, stack
+ * and XDP. None is dropped while frames are posted. No frame is lost or
+ * duplicated if the mode is entered with more frames taken than the driver has
+ * room for.
  */
 #include "zc.h"
 #include "xdp.h"
@@ -53,7 +53,7 @@ static int open_zc(struct zc *z, const char *ifname, unsigned int nr,
 	return zc_open(z, &cfg);
 }
 
-/* A sender in copy mode: its packets come from the stack, and many at a time. */
+/* A sender in copy mode: many packets at a time arrive from the stack. */
 static int open_copy(struct zc *z, const char *ifname)
 {
 	struct zc_cfg cfg = { .ifname = ifname, .frame_size = 4096 };
@@ -70,8 +70,8 @@ static int put_long(struct _test_data_full *self, unsigned int len,
 	return zc_put(&self->a, self->pkt, len, self->a.s.frame_size, 0);
 }
 
-/* A burst of @n packets of @len bytes from if_a's ring in one kick is all seen
- * on if_b, by the stack or on the ring.
+/* A burst of @n packets of @len bytes from if_a's ring in one kick is received
+ * completely on if_b, by the stack or on the ring.
  */
 static void expect_burst(struct __test_metadata *_metadata,
 			 struct _test_data_full *self, unsigned int n,
@@ -124,7 +124,7 @@ TEST_F_TIMEOUT(full, zc_to_zc, 300)
 {
 	unsigned int i, n;
 
-	/* as many bytes at both ends, and some for what XDP may want */
+	/* the same MTU at both ends, with room for XDP */
 	ASSERT_EQ(0, open_zc(&self->a, if_a, 0, 4096));
 	ASSERT_EQ(0, open_zc(&self->b, if_b, 1024, 2048));
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
@@ -136,7 +136,7 @@ TEST_F_TIMEOUT(full, zc_to_zc, 300)
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
 
-/* To the stack by XDP, which has both long and short frames to copy from. */
+/* XDP passes packets of long and short frames to the stack. */
 static void pass_to_kernel(struct __test_metadata *_metadata,
 			   struct _test_data_full *self,
 			   unsigned int frame_size)
@@ -178,7 +178,7 @@ TEST_F_TIMEOUT(full, stack_pass_to_kernel, 300)
 
 /* ---- from the stack ---- */
 
-/* A packet takes more frames than most, fewer than are posted. */
+/* A packet with more frames than most, but fewer than are posted. */
 TEST_F_TIMEOUT(full, stack_to_zc, 300)
 {
 	unsigned int i, n;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: a socket with a ring in one direction only. What
- * it has no ring for stays with the stack. And what can be known beforehand: the
- * features of a device, and when the kernel wants to be told of posted frames.
+/* AF_PACKET V4, zero-copy mode: a socket with one ring. The other direction
+ * stays with the stack. Also the features of a device, and when the kernel
+ * wants a kick for posted frames.
  */
 #include "netdev.h"
 #include "zc.h"
@@ -69,7 +69,7 @@ FIXTURE_TEARDOWN(half)
 	free(self->buf);
 }
 
-/* Where headroom for XDP is, the data is not where copy mode has it. */
+/* The XDP headroom moves the data, compared to copy mode. */
 static int recv_zc(struct pv4 *s, char *buf, int ms)
 {
 	struct tpacket4_desc d;
@@ -121,7 +121,7 @@ static void expect_flow(struct __test_metadata *_metadata,
 		ASSERT_TRUE(stack_has(self->plain_b, self->buf, seq));
 	}
 	EXPECT_TRUE(rx || pv4_reap_all(s, WAIT_MS));
-	/* what the ring has, the stack has not */
+	/* packets on the ring do not go to the stack */
 	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_a, self->buf, BUF_SIZE, 0));
 }
 
@@ -154,7 +154,8 @@ TEST_F_TIMEOUT(half, poll, 120)
 	EXPECT_EQ(self->s.tx.size, pv4_reap(&self->s));
 }
 
-/* Down and up, off and on, and an XDP program: each direction as before. */
+/* Down and up, off and on, and an XDP program: each direction works as before.
+ */
 TEST_F_TIMEOUT(half, comes_and_goes, 120)
 {
 	int fd = self->s.fd;
@@ -185,7 +186,7 @@ TEST_F_TIMEOUT(half, comes_and_goes, 120)
 	expect_flow(_metadata, self, variant->rx, 1000);
 }
 
-/* With no ring at all there is nothing to give. */
+/* Without a ring, the mode cannot be entered. */
 TEST(no_ring_no_zerocopy)
 {
 	int fd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: turned on and off under load, and processes
- * that share a queue or an area, fight for one, or are killed.
+/* AF_PACKET V4, zero-copy mode: enabled and disabled under load, and processes
+ * that share a queue or an area, compete for one, or are killed.
  */
 #include "zc_load.h"
 
@@ -35,7 +35,7 @@ TEST_F_TIMEOUT(life, on_and_off_1000, 300)
 	expect_intact(_metadata, &self->p);
 }
 
-/* The sender's side: its frames are with the other end's NAPI. */
+/* On the sender's side, the frames are with the NAPI of the other end. */
 TEST_F_TIMEOUT(life, sender_on_and_off, 300)
 {
 	int i, k, n, rounds = pv4_fast() ? 50 : 300;
@@ -66,7 +66,7 @@ TEST_F_TIMEOUT(life, sender_on_and_off, 300)
 	expect_intact(_metadata, &self->p);
 }
 
-/* Two processes want one queue: at any time at most one has it. */
+/* Two processes compete for a queue: at most one has it at any time. */
 TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
 {
 	int ms = pv4_fast() ? 1000 : 2000, i, won, status;
@@ -126,7 +126,7 @@ TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
 
 /* ---- what happens to the processes ---- */
 
-/* Killed in the middle of it; its successor finds the queue free. */
+/* Killed while using it; the next process finds the queue free. */
 TEST_F_TIMEOUT(life, kill_sender, 120)
 {
 	int i, rounds = pv4_fast() ? 6 : 15;
@@ -186,7 +186,7 @@ TEST_F_TIMEOUT(life, kill_receiver, 120)
 	stop_load(_metadata, &self->p);
 }
 
-/* fork(): the queue goes when the last descriptor of the socket does. */
+/* fork(): the queue is released with the last fd of the socket. */
 TEST_F(life, fork_takes_over)
 {
 	struct zc other;
@@ -233,9 +233,9 @@ static int open_part(struct zc *z, struct zc *owner, const char *ifname)
 #define AREA_FRAMES	(4 * pv4_min_descs())
 
 /*
- * The other process: an area that came over a UNIX socket, as did the memory,
- * with the books behind the frames. Sends on if_a, one packet a byte it reads,
- * and tells which frame it has sent.
+ * The other process gets the area and its memory, with the tracking data behind
+ * the frames, over a UNIX socket. It sends one packet on if_a per byte that it
+ * reads, and reports which frame it has sent.
  */
 static int peer_main(int sock, int total)
 {
@@ -279,7 +279,7 @@ static int peer_main(int sock, int total)
 	return z.strays ? 8 : 0;
 }
 
-/* Two processes, nothing inherited: no byte of a packet is copied. */
+/* Two processes that inherit nothing: packets are not copied. */
 TEST_F(life, area_of_two_processes)
 {
 	size_t len = AREA_FRAMES * 2048 + AREA_FRAMES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the selftests of what may happen to a queue in zero-copy mode while it is
- * in use: a process that sends on if_a whatever the answer, and a receiver on
- * if_b that notices what is not whole, not in order, or not given back.
+ * For selftests that change a queue while it is used in zero-copy mode: a
+ * process that sends on if_a regardless of errors, and a receiver on if_b that
+ * detects packets that are corrupt, out of order or not returned
  */
 #ifndef TPACKET4_ZC_LOAD_H
 #define TPACKET4_ZC_LOAD_H
@@ -18,7 +18,7 @@ struct pair {
 	struct zc a, b;			/* zero-copy on if_a, if_b */
 	struct load *load;
 	char *buf;
-	uint32_t next;			/* the least number to receive next */
+	uint32_t next;			/* minimum number of the next packet */
 	pid_t pid;			/* the load on if_a */
 };
 
@@ -29,7 +29,7 @@ static inline unsigned int seq_len(uint32_t seq)
 	return len[seq % ARRAY_SIZE(len)];
 }
 
-/* An end as the load and its victims want it: data may stand anywhere. */
+/* Checks of an end for the load; data may be at any offset. */
 static inline int open_loose(struct zc *z, const char *ifname)
 {
 	struct zc_cfg cfg = { .ifname = ifname, .n = 1 };
@@ -57,7 +57,7 @@ static inline void pair_close(struct pair *p)
 	free(p->buf);
 }
 
-/* Takes what comes, and gives it back. */
+/* Receives packets and posts their frames again. */
 static inline void discard(struct zc *z, char *buf)
 {
 	while (zc_recv(z, buf, BUF_SIZE, 0) > 0)
@@ -65,9 +65,8 @@ static inline void discard(struct zc *z, char *buf)
 }
 
 /*
- * Sends until told to stop, and takes what comes back. Then everything that it
- * has posted for sending must come back. Says with its exit code what did not
- * hold.
+ * Sends until it is stopped, and takes returned frames. Then all frames posted
+ * for sending must be returned. The exit code tells which check has failed.
  */
 static inline int load_main(struct zc *z, struct load *load, char *buf)
 {
@@ -79,14 +78,14 @@ static inline int load_main(struct zc *z, struct load *load, char *buf)
 				break;
 			load->sent++;
 		}
-		/* down or gone: not our business */
+		/* down or removed: not checked here */
 		if (zc_kick(z))
 			usleep(1000);
 		zc_reap(z);
 		discard(z, buf);
 		sched_yield();
 	}
-	/* without a device, or one at the other end, it stays posted */
+	/* it stays posted without a device at either end */
 	err = zc_kick(z);
 	if (err != -ENXIO && err != -ENETDOWN && !zc_reap_all(z, WAIT_MS))
 		return 1;
@@ -95,7 +94,7 @@ static inline int load_main(struct zc *z, struct load *load, char *buf)
 	return zc_held(z) == zc_away(z) ? 0 : 3;
 }
 
-/* Starts the load. Each process then has one of the sockets, and alone. */
+/* Starts the load. Each process then uses one of the sockets exclusively. */
 static inline void start_load(struct __test_metadata *_metadata,
 			      struct pair *p)
 {
@@ -119,7 +118,9 @@ static inline void stop_load(struct __test_metadata *_metadata,
 	}
 }
 
-/* Receives on if_b for @ms; how many packets, or -1 if one was wrong. */
+/* Receives on if_b for @ms; returns the number of packets, or -1 if one was
+ * wrong.
+ */
 static inline int receive(struct pair *p, int ms)
 {
 	uint64_t end = now_ms() + ms;
@@ -145,7 +146,7 @@ static inline int receive(struct pair *p, int ms)
 	return n;
 }
 
-/* Waits until packets flow; true if they do. */
+/* Waits until packets are received; returns true if they are. */
 static inline bool flows(struct pair *p)
 {
 	uint64_t end = now_ms() + WAIT_MS;
@@ -160,7 +161,7 @@ static inline bool flows(struct pair *p)
 	return n >= 50;
 }
 
-/* The queue is b's as before, with all its frames. */
+/* Checks that b still has the queue, with all its frames. */
 static inline void expect_intact(struct __test_metadata *_metadata,
 				 struct pair *p)
 {

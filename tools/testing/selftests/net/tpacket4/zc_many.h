@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For the selftests of AF_PACKET V4's zero-copy mode: a long row of packets
- * from one socket to another. They arrive in order, none is lost, and each
- * frame comes back exactly once for each time that it was posted.
+ * For the selftests of AF_PACKET V4's zero-copy mode: many packets from one
+ * socket to another. They arrive in order, none is lost, and each frame is
+ * returned exactly once each time that it was posted.
  */
 #ifndef TPACKET4_ZC_MANY_H
 #define TPACKET4_ZC_MANY_H
 
 #include "zc.h"
 
-/* A child's part: its exit code. Never more than @window ahead of @received. */
+/* The part of a child; returns its exit code. It is never more than @window
+ * ahead of @received.
+ */
 static inline int send_many(struct zc *z, uint32_t total, uint32_t window,
 			    const uint32_t *received)
 {
@@ -40,7 +42,9 @@ static inline int send_many(struct zc *z, uint32_t total, uint32_t window,
 	return z->s.errors[0] == total ? 0 : 4;
 }
 
-/* From @a to @b, which then has left zero-copy mode and has its frames back. */
+/* Sends from @a to @b, which then has left zero-copy mode and got its frames
+ * back.
+ */
 static inline void pass_many(struct __test_metadata *_metadata, struct zc *a,
 			     struct zc *b, uint32_t total, uint32_t window)
 {
@@ -77,7 +81,7 @@ static inline void pass_many(struct __test_metadata *_metadata, struct zc *a,
 		sum += seen[i];
 	EXPECT_EQ(total, sum);
 	EXPECT_EQ(b->s.rx.avail, total + b->s.rx.size);
-	/* what was posted is still posted, as often as it was */
+	/* all frames are still posted, each as often as before */
 	ASSERT_EQ(0, zc_set(b, 0));
 	EXPECT_EQ((int)b->s.rx.size, zc_all_back(b, ECANCELED, WAIT_MS));
 	EXPECT_EQ(0U, b->strays);

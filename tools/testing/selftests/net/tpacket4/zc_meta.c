@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: metadata: what it tells of packets that came
- * from another ring, from the stack and through XDP; what it does to those that
- * are sent to a ring and to the stack; and that one can become the other.
+/* AF_PACKET V4, zero-copy mode: metadata of packets received from another ring,
+ * from the stack and through XDP; metadata of packets sent to a ring and to the
+ * stack; and forwarding with metadata.
  */
 #include "meta.h"
 #include "xdp.h"
@@ -74,7 +74,7 @@ FIXTURE_TEARDOWN(zc_meta)
 		pv4_close(&self->copy_b);
 }
 
-/* Posts a packet with metadata, or none; 0 or -ENOBUFS. */
+/* Posts a packet with or without metadata; returns 0 or -ENOBUFS. */
 static int put_a(struct _test_data_zc_meta *self,
 		 const struct tpacket4_meta *m, unsigned int len)
 {
@@ -88,7 +88,7 @@ static int put_a(struct _test_data_zc_meta *self,
 	return err;
 }
 
-/* Sends it; the error that it came back with, or -errno. */
+/* Sends it; returns the error of its descriptor, or -errno. */
 static int send_a(struct _test_data_zc_meta *self,
 		  const struct tpacket4_meta *m, unsigned int len)
 {
@@ -126,7 +126,7 @@ static const struct tpacket4_meta *got_b(struct _test_data_zc_meta *self)
 
 /* ---- Rx ---- */
 
-/* Every field, and by whom the packet is wanted. */
+/* Checks every field, for all kinds of destinations. */
 TEST_F(zc_meta, fields)
 {
 	static const unsigned int lens[] = { 60, 1514, 2048, 6000, MAX_PKT };
@@ -191,7 +191,7 @@ TEST_F(zc_meta, protocol_802)
 	}
 }
 
-/* What the stack knows of what it sends */
+/* Metadata of packets that the stack sends */
 TEST_F(zc_meta, told)
 {
 	struct bpf_insn set_hash[] = {
@@ -225,7 +225,7 @@ TEST_F(zc_meta, told)
 	close(prog);
 }
 
-/* What a program left in front of the data, and the rest of metadata with it */
+/* XDP metadata in front of the data, with the rest of the metadata */
 TEST_F(zc_meta, xdp)
 {
 	struct bpf_insn prog[] = {
@@ -262,7 +262,9 @@ TEST_F(zc_meta, xdp)
 
 /* ---- Tx ---- */
 
-/* To a ring it comes finished, in its turn; to the stack as it was sent. */
+/* A ring gets it with a complete checksum, in order; the stack gets it as it
+ * was sent.
+ */
 TEST_F(zc_meta, checksum)
 {
 	static const unsigned int lens[] = { 1, 18, 1400, 1600, 4000, 8900 };
@@ -308,7 +310,7 @@ TEST_F(zc_meta, checksum)
 	}
 }
 
-/* To a ring it comes in segments; to the stack as it was sent. */
+/* A ring gets segments; the stack gets it as it was sent. */
 TEST_F(zc_meta, gso)
 {
 	static const struct {
@@ -369,7 +371,7 @@ TEST_F(zc_meta, gso)
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 20001));
 }
 
-/* What does not fit the packet comes back, and the next one is sent. */
+/* Invalid metadata is returned, and the next packet is sent. */
 TEST_F(zc_meta, refused)
 {
 	static const struct tpacket4_meta bad[] = {
@@ -415,7 +417,7 @@ TEST_F(zc_meta, refused)
 	ASSERT_EQ(0, pv4_stats(self->a.s.fd, &st));
 	EXPECT_EQ(i + 3, st.tx_invalid_descs);
 
-	/* nothing of that was sent, and what is good still is */
+	/* nothing of it was sent, and valid packets still are */
 	m = csum_meta(IPPROTO_UDP);
 	fill_ip4(pkt, IPPROTO_UDP, 100, 9);
 	ASSERT_EQ(0, send_a(self, &m, len));
@@ -425,7 +427,8 @@ TEST_F(zc_meta, refused)
 	EXPECT_EQ(-EAGAIN, recv_b(self, QUIET_MS));
 }
 
-/* A ring without metadata takes none, and shows none of what another one has. */
+/* A ring without metadata refuses it, and does not show that of another ring.
+ */
 TEST_F(zc_meta, not_asked_for)
 {
 	struct tpacket4_meta m = { .flags = TP4_META_RX_HASH };
@@ -466,7 +469,7 @@ TEST_F(zc_meta, not_asked_for)
 	self->a.s.fd = -1;
 }
 
-/* Without a frame for it, what has metadata is a drop as any other. */
+/* Without a posted frame, a packet with metadata is dropped like any other. */
 TEST_F(zc_meta, none_posted)
 {
 	struct zc_cfg cfg = {
@@ -493,7 +496,8 @@ TEST_F(zc_meta, none_posted)
 	EXPECT_EQ(6U, st.rx_no_desc);
 }
 
-/* What was received goes on as it is: the same frame, its metadata too. */
+/* A received packet is forwarded unchanged: the same frame with its metadata.
+ */
 TEST_F(zc_meta, forwarded)
 {
 	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);

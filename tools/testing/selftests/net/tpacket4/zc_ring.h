@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The plainest possible user of AF_PACKET V4's zero-copy mode: a socket whose
- * rings are mapped with the status page behind them, and that keeps books on
- * which of its frames are the kernel's, so that one that comes back twice, or
- * never, is noticed. Copy mode works with them too, for the mixes.
+ * A minimal user of AF_PACKET V4's zero-copy mode: a socket with the status
+ * page mapped behind its rings. It tracks which of its frames the kernel owns,
+ * to detect frames that are returned twice or never. It can also use copy mode.
  */
 #ifndef TPACKET4_ZC_RING_H
 #define TPACKET4_ZC_RING_H
@@ -18,11 +17,11 @@
 struct zc {
 	struct pv4 s;
 	struct tpacket4_status *status;
-	unsigned char *held;		/* by frame: 1 while the kernel's */
-	unsigned int first, count;	/* of the area, this socket's frames */
-	bool guest;			/* the area is another socket's */
+	unsigned char *held;		/* 1: the kernel owns it */
+	unsigned int first, count;	/* this socket's frames of the area */
+	bool guest;			/* the area of another socket */
 	unsigned int min_offset;	/* of received data */
-	unsigned int strays;		/* frames that came back unposted */
+	unsigned int strays;		/* frames returned but not posted */
 	unsigned int rx_errors[256];	/* s.errors is the Tx ring's */
 };
 
@@ -32,7 +31,7 @@ struct zc_cfg {
 	unsigned int rx_nr, tx_nr;	/* 0: the least that may be */
 	unsigned int frame_size;	/* 0: 2048 */
 	unsigned int headroom, reserve;
-	unsigned int sharers;		/* parts of the area for others */
+	unsigned int sharers;		/* parts of the area */
 	struct zc *area;		/* whose area to use, */
 	unsigned int part;		/* and which part of it */
 	bool rx_empty;			/* post nothing */
@@ -48,7 +47,7 @@ static inline void zc_post(struct zc *z, struct pv4_ring *r,
 {
 	unsigned int i;
 
-	/* before the kernel can have passed them on to someone else */
+	/* before the kernel can have passed them on */
 	for (i = 0; i < n; i++)
 		if (d[i].idx < z->s.frames)
 			__atomic_store_n(&z->held[d[i].idx], 1,
@@ -86,7 +85,7 @@ static inline bool zc_take_wait(struct zc *z, struct pv4_ring *r,
 	while (!zc_take(z, r, d)) {
 		if (now_ms() >= end)
 			return false;
-		/* poll() kicks: on Tx that would hide a kick that is missing */
+		/* poll() would kick, and hide a missing kick for Tx */
 		if (r == &z->s.rx && all_busy_poll())
 			recv(z->s.fd, &c, 1, MSG_DONTWAIT);
 		else if (r == &z->s.rx)
@@ -97,7 +96,9 @@ static inline bool zc_take_wait(struct zc *z, struct pv4_ring *r,
 	return true;
 }
 
-/* Frames that the kernel has. Where an area is shared, those of all sockets. */
+/* Counts the frames that the kernel owns; in a shared area, those of all
+ * sockets.
+ */
 static inline unsigned int zc_held(struct zc *z)
 {
 	unsigned int i, n = 0;
@@ -107,7 +108,7 @@ static inline unsigned int zc_held(struct zc *z)
 	return n;
 }
 
-/* Descriptors that are posted and have not come back. */
+/* Counts the descriptors that are posted and not returned. */
 static inline unsigned int zc_away(struct zc *z)
 {
 	return z->s.rx.avail - z->s.rx.used + z->s.tx.avail - z->s.tx.used;
@@ -130,7 +131,7 @@ static inline int zc_get(struct zc *z)
 	return len == sizeof(n) ? n : -EBADMSG;
 }
 
-/* The rings again, this time with the status page behind them. */
+/* Maps the rings again, with the status page behind them. */
 static inline int zc_map_status(struct zc *z)
 {
 	size_t len = z->s.map_len, page = getpagesize();
@@ -149,7 +150,7 @@ static inline int zc_map_status(struct zc *z)
 	return 0;
 }
 
-/* A socket ready for use, every Rx descriptor posted; 0 or -errno. */
+/* Opens a socket and posts every Rx descriptor; returns 0 or -errno. */
 static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 {
 	unsigned int rx_nr = cfg->rx_nr ? cfg->rx_nr : pv4_min_descs();
@@ -185,7 +186,9 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (z->held == MAP_FAILED)
 		return -ENOMEM;
-	/* what pv4_open() posted was not in the books, and perhaps not ours */
+	/* frames that pv4_open() posted were not tracked, and may be another
+	 * socket's
+	 */
 	memset(z->s.rx.desc, 0, rx_nr * sizeof(*z->s.rx.desc));
 	z->s.rx.avail = 0;
 	z->s.nr_spare = 0;
@@ -194,7 +197,9 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	for (i = z->count; i > rx_nr; i--)
 		z->s.spare[z->s.nr_spare++] = z->first + i - 1;
 	z->min_offset = z->s.offset + (cfg->n ? XDP_PACKET_HEADROOM : 0);
-	/* in this order, nothing comes in by copy mode, at another offset */
+	/* in this order, nothing is received in copy mode, which uses another
+	 * offset
+	 */
 	if (cfg->n)
 		err = zc_set(z, cfg->n);
 	if (!err && cfg->n && all_busy_poll())
@@ -263,9 +268,9 @@ static inline int zc_kick(struct zc *z)
 }
 
 /*
- * Receives one packet into @buf and posts its frames again, and those that came
- * back with an error, which are counted. Returns the length, -EAGAIN when none
- * came within @ms, -EBADMSG when the kernel broke the protocol.
+ * Receives one packet to @buf and posts its frames again, also frames returned
+ * with an error, which are counted. Returns the length, -EAGAIN if none was
+ * received within @ms, or -EBADMSG if the kernel violated the protocol.
  */
 static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 {
@@ -285,7 +290,7 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 			zc_rx_post(z, d.idx);
 			continue;
 		}
-		/* before the rest of a packet there need not be room for XDP */
+		/* only the first frame of a packet has XDP headroom */
 		if (d.offset < (len ? s->offset : z->min_offset) ||
 		    d.offset > s->frame_size ||
 		    !d.len || d.len > s->frame_size - d.offset ||
@@ -305,9 +310,10 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 }
 
 /*
- * Waits until all that was posted on both rings has come back and keeps it.
- * Returns how many descriptors came with @error, -EAGAIN if some did not come,
- * -EBADMSG if one had another error, or a length with it.
+ * Waits until all descriptors posted on both rings have been returned, and
+ * keeps the frames. Returns the number of descriptors with @error, -EAGAIN if
+ * some were not returned, or -EBADMSG if one had another error, or an error
+ * with a length.
  */
 static inline int zc_all_back(struct zc *z, int error, int ms)
 {
@@ -329,20 +335,24 @@ static inline int zc_all_back(struct zc *z, int error, int ms)
 	return n;
 }
 
-/* Posts on Rx what zc_all_back() has brought home. */
+/* Posts the frames from zc_all_back() on Rx. */
 static inline void zc_refill(struct zc *z)
 {
 	while (z->s.nr_spare && z->s.rx.avail - z->s.rx.used < z->s.rx.size)
 		zc_rx_post(z, z->s.spare[--z->s.nr_spare]);
 }
 
-/* Every frame of the area is the program's, and none came back twice. */
+/* Checks that the program owns every frame of the area, and that none was
+ * returned twice.
+ */
 static inline bool zc_books_closed(struct zc *z)
 {
 	return !z->strays && !zc_held(z) && !zc_away(z);
 }
 
-/* The kernel has what is posted, no more and no less; @o shares the area. */
+/* Checks that the kernel owns exactly the frames that are posted; @o shares the
+ * area.
+ */
 static inline bool zc_books_balance(struct zc *z, struct zc *o)
 {
 	return !z->strays && zc_held(z) == zc_away(z) + (o ? zc_away(o) : 0);

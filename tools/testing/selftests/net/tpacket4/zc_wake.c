@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: who wakes whom. The ring says when a kick is
- * needed and none is lost that way; poll and busy polling work, and so does
- * sendto alone.
+/* AF_PACKET V4, zero-copy mode: wake-ups. No packet is lost if the program only
+ * kicks when the ring says so; poll, busy polling and plain sendto work.
  */
 #include "zc.h"
 
@@ -31,7 +30,7 @@ FIXTURE_TEARDOWN(wake)
 	free(self->buf);
 }
 
-/* After posting: must the kernel be told? */
+/* After posting: does the kernel need a kick? */
 static bool need_wakeup(struct zc *z)
 {
 	/* what was posted is to be seen before this is read */
@@ -98,7 +97,7 @@ TEST_F(wake, epoll_edge)
 	close(ep);
 }
 
-/* Writable as long as a slot is free; woken when one is. poll() kicks. */
+/* Writable while a slot is free; woken when one becomes free. poll() kicks. */
 TEST_F(wake, poll_out)
 {
 	unsigned int i, size = self->a.s.tx.size;
@@ -118,7 +117,7 @@ TEST_F(wake, poll_out)
 	}
 }
 
-/* Nothing to read, no room to write: poll() times out, and not before. */
+/* Nothing to read and no room to write: poll() times out, and not earlier. */
 TEST_F(wake, poll_timeout)
 {
 	uint64_t start = now_ms();
@@ -175,9 +174,9 @@ struct shared {
 };
 
 /*
- * The protocol to the letter: a kick when it is asked for and at no other time.
- * One that is lost leaves the last packets where they are for ever. Bursts of
- * all lengths, with pauses of all lengths between them.
+ * Kicks exactly when it is requested. A lost wake-up would leave the last
+ * packets unsent. Bursts of all lengths, with pauses of all lengths between
+ * them.
  */
 static int send_by_need(struct zc *z, uint32_t total, uint32_t window,
 			struct shared *sh)
@@ -273,7 +272,7 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	EXPECT_LT(0U, sh->kicks);
 }
 
-/* A program that knows nothing of the page: sendto() after each post. */
+/* A program without the status page calls sendto() after each post. */
 TEST_F(wake, sendto_alone)
 {
 	unsigned int i, k, n = 0, rounds = pv4_fast() ? 50 : 500;
@@ -301,7 +300,7 @@ TEST_F(wake, sendto_alone)
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 }
 
-/* Copy mode has nobody who looks by himself. */
+/* In copy mode, a kick is always needed. */
 TEST_F(wake, copy_mode_always)
 {
 	unsigned int i;
@@ -403,7 +402,7 @@ static void busy_poll(int fd, enum busy how)
 	}
 }
 
-/* A sender that makes no system call but the first. */
+/* A sender with only one system call, the first */
 static int send_silently(struct zc *z, uint32_t total, struct shared *sh)
 {
 	uint32_t seq = 0;
@@ -432,7 +431,7 @@ static int send_silently(struct zc *z, uint32_t total, struct shared *sh)
 	return z->strays ? 3 : 0;
 }
 
-/* The receiver's core does all the work; the sender only writes to memory. */
+/* The receiver's CPU does all the work; the sender only writes to memory. */
 TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
 {
 	uint32_t total = pv4_fast() ? 500 : 5000, seq;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: what is work for the kernel, and what is not.
- * What cannot be sent costs no CPU, and nobody waits for it for ever; a budget
- * of one packet is work for everybody in turn; a queue pair that is not bound
- * has none to do.
+/* AF_PACKET V4, zero-copy mode: what the kernel treats as work. Packets that
+ * cannot be sent use no CPU time, and nobody waits for them for ever; a budget
+ * of one packet is shared; an unbound queue pair causes no work.
  */
 #include "diag.h"
 #include "netdev.h"
@@ -99,7 +98,9 @@ static unsigned long long ticks(bool softirq)
 	return softirq ? v[6] : sum;
 }
 
-/* Percent of one CPU that soft interrupts take while this program sleeps */
+/* Returns the percentage of one CPU that softirqs use while this program
+ * sleeps.
+ */
 static unsigned int softirq_load(unsigned int ms)
 {
 	unsigned long long busy = ticks(true), all = ticks(false);
@@ -119,7 +120,7 @@ static void expect_quiet(struct __test_metadata *_metadata, const char *what,
 	EXPECT_GT(idle + 20, load);
 }
 
-/* The end of the chain may come at any time, or never. */
+/* The end of the chain may be posted at any time, or never. */
 TEST_F_TIMEOUT(work, half_a_chain_costs_nothing, 120)
 {
 	unsigned int idle, i, len = 14 + 4 + 86;
@@ -185,7 +186,7 @@ static int set_sndtimeo(int fd, int seconds)
 	       -errno : 0;
 }
 
-/* Nothing of all that was posted is a packet. */
+/* None of the posted descriptors is a valid packet. */
 TEST_F_TIMEOUT(work, send_of_bad_descriptors_returns, 120)
 {
 	unsigned int i, k, n = 0;
@@ -272,7 +273,7 @@ static pid_t waiting_send(struct __test_metadata *_metadata,
 	return pid;
 }
 
-/* Half a chain is nothing to wait for: it cannot be sent. */
+/* An incomplete chain is not waited for, as it cannot be sent. */
 TEST_F_TIMEOUT(work, send_of_half_a_chain_returns, 120)
 {
 	pid_t pid = blocking_send(_metadata, &self->a, TP4_PKT_CONT);
@@ -282,9 +283,7 @@ TEST_F_TIMEOUT(work, send_of_half_a_chain_returns, 120)
 	EXPECT_TRUE(desc_is_kernels(pv4_slot(&self->a.s.tx, 0)));
 }
 
-/* Who maps the rings, or looks at the socket as ss does, takes a lock that the
- * send may not sleep with.
- */
+/* mmap() and packet_diag take a lock that a sleeping sender must not hold. */
 TEST_F_TIMEOUT(work, waiting_send_is_in_no_ones_way, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
@@ -316,7 +315,7 @@ TEST_F_TIMEOUT(work, waiting_send_is_in_no_ones_way, 120)
 	EXPECT_EQ(-SIGKILL, exit_within(sender, WAIT_MS));
 }
 
-/* Nor does who leaves the mode wait, and he wakes it. */
+/* Leaving the mode does not wait either, and wakes the sender. */
 TEST_F_TIMEOUT(work, leaving_ends_a_waiting_send, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
@@ -389,7 +388,9 @@ TEST_F_TIMEOUT(work, busy_poll_budget_of_one, 120)
 
 /* ---- queues that nobody has bound ---- */
 
-/* Their packets go as they went: NAPI is for the queue pair that is bound. */
+/* Their packets are not affected: NAPI is only enabled for the bound queue
+ * pair.
+ */
 TEST_F_TIMEOUT(work, other_queues_get_no_napi, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: XDP programs at the receiving end. Every action
- * in zero-copy and in copy mode: where the packet is seen, and where it is not,
- * with which contents, and what was counted.
+/* AF_PACKET V4, zero-copy mode: XDP programs at the receiver. Every verdict in
+ * zero-copy and in copy mode: where the packet is received and where not, its
+ * content, and the counters.
  */
 #include "fault.h"
 #include "zc_bed.h"
@@ -55,7 +55,7 @@ static int kick_a(struct _test_data_xdp *self)
 
 enum place { RING, STACK, SENDER, OTHER, NOWHERE };
 
-/* Every packet with this key is at this place, all as sent and in order. */
+/* Every packet with this key is received here, unmodified and in order. */
 static void expect_at(struct __test_metadata *_metadata,
 		      struct _test_data_xdp *self, enum place place,
 		      unsigned int key, bool frags)
@@ -177,7 +177,7 @@ TEST_F_TIMEOUT(xdp, every_action, 120)
 			  ethtool_stat(if_b, "rx_queue_0_xdp_tx"));
 		EXPECT_EQ(redirected,
 			  ethtool_stat(if_b, "rx_queue_0_xdp_redirect"));
-		/* what a program drops is no drop of the socket's */
+		/* a drop by the program is not a drop of the socket */
 		ASSERT_EQ(0, pv4_stats(self->rx.s.fd, &st));
 		EXPECT_EQ((zc ? act->zc : act->copy) == RING ? PKTS : 0,
 			  (int)st.tp_packets);
@@ -209,7 +209,7 @@ static void expect_two_at_stack(struct __test_metadata *_metadata,
 	EXPECT_EQ(PKTS, next[b]);
 }
 
-/* All of them in one burst: one flush meets every action. */
+/* All of them in one burst: one flush has every verdict. */
 TEST_F_TIMEOUT(xdp, mixed_actions, 120)
 {
 	unsigned int key, i;
@@ -272,7 +272,7 @@ TEST_F(xdp, no_program)
 	expect_books(_metadata, self);
 }
 
-/* In one burst, more than a driver has skbs ready for. */
+/* In one burst, more than the driver has skbs for */
 TEST_F(xdp, many_to_both)
 {
 	unsigned int i, n = 200;
@@ -338,7 +338,7 @@ TEST_F(xdp, vlan_to_both)
 	close(fd);
 }
 
-/* In one burst, more than a driver keeps before it sends them. */
+/* In one burst, more than the driver sends at a time */
 TEST_F(xdp, many_sent_back)
 {
 	unsigned int i, n = 60;
@@ -421,7 +421,7 @@ TEST_F(xdp, drop_half)
 	expect_books(_metadata, self);
 }
 
-/* A target that is not there: the packet is gone, and its frame is not. */
+/* Without a target, the packet is dropped, and its frame is not lost. */
 TEST_F(xdp, redirect_to_nowhere)
 {
 	unsigned int i;
@@ -455,7 +455,7 @@ TEST_F(xdp, redirect_to_nowhere)
 
 static const char *const memory[] = { "failslab", "fail_page_alloc" };
 
-/* So many of a hundred allocations fail where nobody can wait for memory. */
+/* This percentage of atomic allocations fails. */
 static void fail_some(unsigned int of_hundred)
 {
 	unsigned int i;
@@ -481,7 +481,7 @@ static void drain(struct _test_data_xdp *self)
 	drain_plain(self);
 }
 
-/* Packets are lost where there is no memory for them, and nothing else is. */
+/* Packets are lost for lack of memory, and nothing else is. */
 TEST_F_TIMEOUT(xdp, no_memory, 120)
 {
 	const char *missing = faults_missing();
@@ -531,7 +531,7 @@ TEST_F_TIMEOUT(xdp, no_memory, 120)
 
 /* ---- under traffic ---- */
 
-/* A child that sends as fast as it can and does not mind what becomes of it. */
+/* A child that sends as fast as it can and ignores errors */
 static pid_t flood(struct _test_data_xdp *self, unsigned int len)
 {
 	pid_t pid = pv4_fork();
@@ -552,8 +552,8 @@ static pid_t flood(struct _test_data_xdp *self, unsigned int len)
 	}
 }
 
-/* All programs and none, one after another. What is passed arrives, whole and in
- * order, and in the end no frame is missing.
+/* All programs and none, one after another. Packets that are passed arrive in
+ * order and complete, and no frame is lost.
  */
 TEST_F_TIMEOUT(xdp, attach_under_traffic, 120)
 {
