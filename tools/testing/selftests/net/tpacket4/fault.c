@@ -335,8 +335,8 @@ static bool error_is_documented(int err)
 	return err == -ENOMEM || err == -ENOBUFS || err == -EFAULT;
 }
 
-/* Returns whether the call succeeded, with or without a fault, or succeeds when
- * repeated.
+/* Checks that the call succeeded, or that it failed with a documented error
+ * after a fault and succeeds when repeated.
  */
 static void check_step(struct __test_metadata *_metadata, struct ctx *c,
 		       const struct step *step, int err, bool injected,

@@ -316,7 +316,9 @@ static int multicast_arrives(struct _test_data_sock *self, struct pv4 *s,
 	return n - 1;
 }
 
-/* A macvlan updates its filter before it removes an address: once more. */
+/* A macvlan updates its filter before it removes an address, so trigger another
+ * update.
+ */
 static int make_filter_anew(int fd, const char *mac)
 {
 	int err = change_membership(fd, true, PACKET_MR_ALLMULTI, mac);

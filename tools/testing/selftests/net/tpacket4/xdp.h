@@ -22,7 +22,7 @@ static inline int xdp_load(const struct bpf_insn *insns, unsigned int n,
 	return bpf_load(BPF_PROG_TYPE_XDP, insns, n, flags);
 }
 
-/* A program that returns @action */
+/* Loads a program that returns @action. */
 static inline int xdp_const(int action, __u32 flags)
 {
 	struct bpf_insn prog[] = { MOV_K(BPF_REG_0, action), EXIT };

@@ -455,7 +455,7 @@ TEST_F(xdp, redirect_to_nowhere)
 
 static const char *const memory[] = { "failslab", "fail_page_alloc" };
 
-/* This percentage of atomic allocations fails. */
+/* Makes @of_hundred percent of the atomic allocations fail. */
 static void fail_some(unsigned int of_hundred)
 {
 	unsigned int i;
