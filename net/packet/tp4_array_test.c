@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of packet arrays and frame sets. The test plays the program, the
- * driver and the stack.
+/* KUnit tests of packet arrays and frame sets. The test acts as program, driver
+ * and stack.
  */
 
 #include <kunit/device.h>
@@ -27,7 +27,7 @@
 #define ELEMS		64
 #define ROOM		(FRAME_BYTES - XDP_PACKET_HEADROOM)
 
-/* A ring, its area, and what the program knows of it */
+/* A ring, its area, and the state of the program */
 struct end {
 	struct tp4_zc_ring	end;
 	struct tp4_queue	q;
@@ -133,7 +133,7 @@ static u8 *data_of(const struct end *end, const struct tpacket4_desc *desc)
 	return tp4_area_frame(end->q.area, desc->idx) + desc->offset;
 }
 
-/* Post a packet of @nr frames of @len bytes that begin with @first. */
+/* Post a packet of @nr frames of @len bytes, starting with @first. */
 static void post_packet(struct tp4_test *t, u32 frame, u32 nr, u32 len,
 			u8 first)
 {
@@ -179,7 +179,9 @@ static void fills_and_flushes_at_every_level(struct kunit *test)
 	u32 nr, i;
 
 	arrays_new(test, false);
-	/* An odd number a lap: every place of ring and array is the first. */
+	/* An odd number per round: each position of ring and array is the first
+	 * one.
+	 */
 	for (nr = 1; nr <= ELEMS; nr++) {
 		for (i = 0; i < nr; i++) {
 			post(&t->rx, i, 0, 0, 0);
@@ -221,7 +223,7 @@ static void fills_and_flushes_at_every_level(struct kunit *test)
 	}
 }
 
-/* Post all slots, and let the arrays take what they can, which is @nr. */
+/* Post all slots, and let the arrays take as many as they can, which is @nr. */
 static void take_all(struct kunit *test, u32 nr)
 {
 	struct tp4_test *t = test->priv;
@@ -268,7 +270,7 @@ static void what_is_taken_is_work(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 }
 
-/* NAPI would never sleep if it were. */
+/* Otherwise NAPI would never complete. */
 static void half_a_chain_is_no_work(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -281,7 +283,8 @@ static void half_a_chain_is_no_work(struct kunit *test)
 		tp4a_populate(t->txa);
 		KUNIT_EXPECT_EQ(test, t->txa->end, 0);
 	}
-	/* One that is too long is refused, and so is the rest of it. */
+	/* A packet with too many frames is refused, and so is the rest of it.
+	 */
 	post(&t->tx, i, 60, 0, TP4_PKT_CONT);
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 	tp4a_populate(t->txa);
@@ -501,8 +504,8 @@ static void no_wakeup(struct sock *sk)
 {
 }
 
-/* What the driver tells of a packet goes where its frames go, and the device's
- * time stamp counts if the program has asked for it.
+/* Metadata of the driver moves with the frames of a packet, and the hardware
+ * timestamp is used if the program has requested it.
  */
 static void what_is_told_goes_with_the_packet(struct kunit *test)
 {
@@ -533,8 +536,8 @@ static void what_is_told_goes_with_the_packet(struct kunit *test)
 	memset(t->area[0].addr, 0xff, 10 * FRAME_BYTES);
 	tp4a_populate(t->rxa);
 
-	/* Two packets, the second of two frames, and one that is none: what is
-	 * in front of that moves. Then a packet of which nothing is known.
+	/* Two packets, the second of two frames, and a frame without a packet,
+	 * for which the frames before it move. Then a packet without metadata.
 	 */
 	for (i = 0; i < 5; i++) {
 		u32 offset = t->rxa->offset;
@@ -605,7 +608,7 @@ static void what_is_told_goes_with_the_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, po->stats.stats1.tp_packets, 4);
 }
 
-/* The way of a device that is done with packets in their order */
+/* As for a device that completes packets in order */
 static void flushes_as_many_as_were_sent(struct kunit *test)
 {
 	static const u32 sent[] = { 0, 1, 3, 4 };
@@ -649,7 +652,8 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
 }
 
-/* A packet of one frame needs its length only, whatever the frame was before. */
+/* A packet of one frame only needs its length, whatever the frame was before.
+ */
 static void empty_frames_are_like_new(struct kunit *test)
 {
 	void (*how[])(struct tp4_test *t) = { put_back_all, put_back_last };
@@ -687,8 +691,8 @@ static void empty_frames_are_like_new(struct kunit *test)
 	}
 }
 
-/* What the kernel has of a ring is marked there until it is returned, also when
- * it has all of it.
+/* Descriptors that the kernel owns are marked on the ring until they are
+ * returned, also if it owns all of them.
  */
 static void takes_no_slot_twice(struct kunit *test)
 {
@@ -740,7 +744,7 @@ static void recycled_frames_are_filled_again(struct kunit *test)
 
 static void spoilt_frames_go_to_the_end(struct kunit *test)
 {
-	/* What is in the array then: 0 to 2 to flush, the others empty */
+	/* Content of the array then: 0 to 2 to flush, the others empty */
 	static const u32 last[] = { 5, 6, ELEMS - 1, 4, 3 };
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -787,7 +791,7 @@ static void one_area_exchanges_frames(struct kunit *test)
 	arrays_new(test, true);
 	for (i = 0; i < 4; i++)
 		post(&t->rx, 100 + i, 0, 0, 0);
-	/* Enough headroom, as a chain, and too little of it */
+	/* With enough headroom, as a chain, and with too little */
 	post(&t->tx, 1, 60, XDP_PACKET_HEADROOM, 0);
 	post(&t->tx, 2, 60, 300, TP4_PKT_CONT);
 	post(&t->tx, 3, 60, 400, 0);
@@ -820,14 +824,14 @@ static void no_frame_is_a_drop(struct kunit *test)
 	post_packet(t, 2, 1, 60, 0);
 	post_packet(t, 3, 1, 60, 0);
 	KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), 1);
-	/* The want of frames has flushed what was there. */
+	/* The lack of frames has flushed the array. */
 	KUNIT_EXPECT_NOT_NULL(test, reap(&t->rx));
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 0);
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), 3);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 2);
 }
 
-/* What the ring still has makes room for what the array has not. */
+/* More frames are taken from the ring. */
 static void a_full_array_is_flushed(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -889,7 +893,7 @@ static void takes_over_what_copy_mode_had(struct kunit *test)
 	unsigned long pos;
 	u32 i;
 
-	/* More than the array has room for */
+	/* More than fits the array */
 	end_init(&t->rx, &t->area[0]);
 	for (i = 0; i < SLOTS - 1; i++)
 		post(&t->rx, 10 + i, 0, 0, 0);
@@ -967,16 +971,16 @@ static void skbs_become_packets(struct kunit *test)
 						(u8)pos);
 		}
 	}
-	/* What is not flushed is freed with the array: kmemleak looks. */
+	/* Packets not flushed are freed with the array; kmemleak would report
+	 * them.
+	 */
 	tp4a_add_skb(from, skb_of(test, 60, 1, 100));
 	tp4a_populate(from);
 	tp4a_add_skb(from, skb_of(test, 60, 1, 100));
 	tp4a_free(from);
 }
 
-/* The next allocation fails.
- * Return: whether it can be made to.
- */
+/* Let the next allocation fail. Return false if that is not supported. */
 static bool no_memory(void)
 {
 #ifdef CONFIG_FAILSLAB
@@ -994,7 +998,7 @@ static void enough_memory(void)
 #endif
 }
 
-/* An skb that its source has to change, for which it must be copied */
+/* An skb that the source must modify, so that it is copied */
 static struct sk_buff *skb_to_copy(struct kunit *test, u32 kind)
 {
 	struct sk_buff *skb;
@@ -1004,13 +1008,13 @@ static struct sk_buff *skb_to_copy(struct kunit *test, u32 kind)
 		/* More frames than a packet may have */
 		return skb_of(test, 20, TP4_MAX_FRAMES, 50);
 	case 1:
-		/* A tag that there is no room for */
+		/* A VLAN tag without headroom for it */
 		skb = skb_of(test, 60, 1, 100);
 		skb_push(skb, 32);
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 7);
 		return skb;
 	default:
-		/* A checksum in data that is not the skb's alone */
+		/* A checksum in shared data */
 		skb = skb_of(test, 60, 1, 100);
 		skb->ip_summed = CHECKSUM_PARTIAL;
 		skb->csum_start = skb_headroom(skb) + 34;
@@ -1051,7 +1055,7 @@ static void skbs_need_memory(struct kunit *test)
 	tp4a_free(from);
 }
 
-/* Whose data the CPU must not read, and what nobody knows how to segment */
+/* Data that the CPU must not read, and a GSO type that cannot be segmented */
 static void skbs_of_no_use_are_dropped(struct kunit *test)
 {
 	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
@@ -1152,7 +1156,7 @@ static void packets_become_skbs(struct kunit *test)
 	tp4a_free(to);
 }
 
-/* More bytes than the pages of two skbs hold */
+/* More bytes than the frags of two skbs hold */
 static void a_long_packet_becomes_a_chain(struct kunit *test)
 {
 	struct sk_buff *skb = skb_of(test, 0, TP4_MAX_FRAMES, 3500);
@@ -1187,8 +1191,8 @@ static void a_long_packet_becomes_a_chain(struct kunit *test)
 	tp4a_free(to);
 }
 
-/* A packet for which there is no skb is lost, and so is one that needs a second
- * skb. Those that come after it are not.
+/* A packet is dropped if an skb, or a second one for it, cannot be allocated.
+ * Packets after it are not dropped.
  */
 static void packets_need_memory(struct kunit *test)
 {
@@ -1269,7 +1273,7 @@ static void expect_dma(struct kunit *test, bool contiguous)
 		tp4f_dma_sync_for_device(&p, 64);
 		tp4f_dma_sync_for_cpu(&p, 64);
 	}
-	/* DMA_API_DEBUG says if a page stays mapped. */
+	/* DMA_API_DEBUG reports pages that stay mapped. */
 	tp4a_free(t->rxa);
 	t->rxa = NULL;
 	tp4a_free(t->txa);
@@ -1282,7 +1286,7 @@ static void dma_addresses_follow_the_frames(struct kunit *test)
 	expect_dma(test, true);
 }
 
-/* All pages but one lie where a sum would put them. */
+/* All pages but one have contiguous DMA addresses. */
 static void dma_addresses_are_looked_up(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -1360,8 +1364,8 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_free, FRAMES);
 }
 
-/* Packets of one to three frames, with which the device is done in any order.
- * The slots of the ring come back in theirs.
+/* Packets of one to three frames that the device completes out of order. The
+ * slots of the ring are returned in order.
  */
 static void packets_complete_in_any_order(struct kunit *test)
 {
@@ -1417,7 +1421,7 @@ static void packets_complete_in_any_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first, last);
 }
 
-/* Frames that a device fills in any order */
+/* Frames that a device fills out of order */
 struct any_order {
 	struct rnd_state	rnd;
 	bool			posted[FRAMES];
@@ -1446,7 +1450,7 @@ static void any_order_take(struct kunit *test, struct any_order *any)
 	}
 }
 
-/* The device gives any of its frames back. */
+/* The device returns any of its frames. */
 static void any_order_next(struct kunit *test, struct any_order *any, bool last)
 {
 	u32 i = prandom_u32_state(&any->rnd) % any->nr;
@@ -1459,7 +1463,7 @@ static void any_order_next(struct kunit *test, struct any_order *any, bool last)
 	KUNIT_ASSERT_EQ(test, tp4f_get_frame_id(&p), id);
 	KUNIT_ASSERT_EQ(test, tp4f_get_data_offset(&p), XDP_PACKET_HEADROOM);
 	KUNIT_ASSERT_TRUE(test, tp4f_is_last_frame(&p));
-	/* So that the program sees whether it is the frame that was filled */
+	/* So that the program can check that it is the frame that was filled */
 	tp4f_set_frame(&p, 64 + id, tp4f_get_data_offset(&p), last);
 }
 
@@ -1506,7 +1510,7 @@ static void any_order_run(struct kunit *test)
 			break;
 		case 4:
 		case 5:
-			/* A packet, which may be spoilt */
+			/* A packet, which may be invalid */
 			if (any->nr < nr)
 				break;
 			for (i = 0; i < nr; i++)
@@ -1527,7 +1531,7 @@ static void any_order_run(struct kunit *test)
 		}
 	}
 
-	/* What the device has not used, and what was not flushed */
+	/* Frames that the device has not used, and packets not flushed */
 	any_order_take(test, any);
 	KUNIT_EXPECT_GT(test, any->nr, 0);
 	while (any->nr)
@@ -1535,7 +1539,7 @@ static void any_order_run(struct kunit *test)
 	tp4a_free(t->rxa);
 	t->rxa = NULL;
 	any_order_reap(test, any);
-	/* What the array had no room for is still posted. */
+	/* Descriptors that did not fit the array are still posted. */
 	for (; t->rx.reaped != t->rx.posted; t->rx.reaped++)
 		any->posted[t->rx.ring[t->rx.reaped % SLOTS].idx] = false;
 	for (i = 0; i < FRAMES; i++)
@@ -1548,7 +1552,7 @@ static void frames_are_filled_in_any_order(struct kunit *test)
 	any_order_run(test);
 }
 
-/* An XDP program, as far as the arrays see */
+/* An XDP program, as used by the arrays */
 static unsigned int drop_odd(const void *ctx, const struct bpf_insn *insn)
 {
 	const struct xdp_buff *xdp = ctx;
@@ -1561,13 +1565,13 @@ static unsigned int send_all(const void *ctx, const struct bpf_insn *insn)
 	return XDP_TX;
 }
 
-/* As if the driver's ring were full */
+/* As if the driver's ring was full */
 static int xmit_full(void *arg, struct xdp_frame *frame)
 {
 	return -ENOBUFS;
 }
 
-/* Let a program see what the Rx array receives. */
+/* Run a program on packets of the Rx array. */
 static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
 		    unsigned int (*func)(const void *ctx,
 					 const struct bpf_insn *insn))
@@ -1588,7 +1592,7 @@ static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
 	tp4a_set_xdp(t->rxa, xdp);
 }
 
-/* The copy goes, and so does the packet; its frame is filled again. */
+/* The copy and the packet are dropped; the frame is reused. */
 static void xdp_tx_may_find_no_room(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -1628,7 +1632,7 @@ static void xdp_sees_frames_in_any_order(struct kunit *test)
 
 	xdp_new(test, &xdp, drop_odd);
 	any_order_run(test);
-	/* Those of several frames are not for this program. */
+	/* Packets of several frames are not for this program. */
 	KUNIT_EXPECT_GT(test, xdp.drops, 0);
 	KUNIT_EXPECT_GT(test, xdp.errors, 0);
 	tp4a_free(xdp.to_kernel);

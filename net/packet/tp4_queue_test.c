@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of the kernel's side of a TPACKET_V4 ring. The test plays the
- * program: it owns and writes the descriptors that the queue must not trust.
+/* KUnit tests of the kernel's side of a TPACKET_V4 ring. The test acts as the
+ * program: it owns and writes the descriptors, which the queue must not trust.
  */
 
 #include <kunit/test.h>
@@ -51,7 +51,7 @@ static void post(struct tp4_test *t, u64 idx, u32 len, u16 offset, u8 flags)
 	};
 }
 
-/* The next descriptor that came back, or NULL. */
+/* Get the next returned descriptor, or NULL. */
 static struct tpacket4_desc *reap(struct tp4_test *t)
 {
 	struct tpacket4_desc *desc = &t->ring[t->reaped % SLOTS];
@@ -80,7 +80,7 @@ static void rx_takes_what_is_posted(struct kunit *test)
 	unsigned long pos;
 	u32 lap, nr, i;
 
-	/* Every fill level, from every place of the ring */
+	/* Every fill level, from every position of the ring */
 	for (lap = 0; lap < 3 * SLOTS; lap++) {
 		for (nr = 1; nr <= SLOTS; nr++) {
 			KUNIT_EXPECT_FALSE(test,
@@ -102,7 +102,7 @@ static void rx_takes_what_is_posted(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, desc->flags, 0);
 			}
 		}
-		/* Begin the next lap one slot further on. */
+		/* Start the next round one slot further. */
 		post(t, 0, 0, 0, 0);
 		KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
 		publish(t, pos, 1);
@@ -110,7 +110,7 @@ static void rx_takes_what_is_posted(struct kunit *test)
 	}
 }
 
-/* A slot that is being filled is marked as the kernel's, as a posted one is. */
+/* A slot that is being filled has TP4_DESC_KERNEL set, like a posted one. */
 static void rx_takes_no_slot_twice(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -185,8 +185,8 @@ static void rx_survives_only_bad_frames(struct kunit *test)
 	}
 }
 
-/* Zero-copy mode takes over a ring of which copy mode has taken frames for a
- * packet that was too long for them.
+/* Zero-copy mode takes over a ring from which copy mode has taken frames for a
+ * packet that needs more.
  */
 static void rx_untakes_what_is_not_used(struct kunit *test)
 {
@@ -373,7 +373,7 @@ static void poll_sees_the_last_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4q_program_owns_last(&t->q));
 }
 
-/* A long may have 32 bits, and 2^32 packets are soon received. */
+/* With 32-bit longs, the counters wrap around after 2^32 packets. */
 static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -411,7 +411,7 @@ static void poll_counts_what_is_not_posted(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tp4q_rx_readable(&t->q, INT_MAX),
 				i == SLOTS);
 	}
-	/* The last three are kept: what is one more is new. */
+	/* The last three are kept: one more is new. */
 	for (i = 0; i < SLOTS - 3; i++) {
 		KUNIT_EXPECT_NOT_NULL(test, reap(t));
 		post(t, i, 0, 0, 0);
@@ -437,8 +437,8 @@ static void room_counts_posted_frames(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4q_rx_room(&t->q, 2));
 }
 
-/* A program that posts good and bad frames as it likes, and a kernel that
- * returns batches as it likes: each frame comes back exactly once.
+/* A program posts valid and invalid frames at random, and the kernel returns
+ * batches at random: each frame is returned exactly once.
  */
 static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 {
@@ -537,7 +537,7 @@ static void zc_counts_say_what_is_held(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, tp4q_is_posted(&t->q));
 		KUNIT_EXPECT_TRUE(test, tp4q_tx_ready(&t->q, 1));
 
-		/* To the oldest slots, and the others stay taken */
+		/* In the oldest slots; the others stay taken */
 		tp4q_zc_refuse(&t->q, descs, 2);
 		for (i = 0; i < 2; i++) {
 			struct tpacket4_desc *back = reap(t);
@@ -553,7 +553,8 @@ static void zc_counts_say_what_is_held(struct kunit *test)
 		}
 		KUNIT_EXPECT_NULL(test, reap(t));
 
-		/* All the ring: what is marked there was taken long ago. */
+		/* The whole ring: its marks are of descriptors taken long ago.
+		 */
 		post(t, 1, 60, 0, 0);
 		post(t, 2, 60, 0, 0);
 		tp4q_zc_took(&t->q, 3);

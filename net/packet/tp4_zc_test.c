@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of who may have a queue pair: what it takes a driver with
- * zero-copy for both AF_XDP and TPACKET_V4 to see.
+/* KUnit tests of conflicts about a queue pair, which need a driver with
+ * zero-copy mode for both AF_XDP and TPACKET_V4
  */
 
 #include <kunit/test.h>
@@ -51,7 +51,7 @@ static void taken_by_af_xdp(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, pool->umem);
 
 	expect_taken(test, false);
-	/* a socket that copies is a guest of the queue */
+	/* a socket in copy mode can share the queue */
 	dev->_rx[0].pool = pool;
 	expect_taken(test, false);
 	pool->umem->zc = true;
