@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Instructions a packet, AF_PACKET beside AF_XDP, on i40e, virtio_net and veth.
+"""Counts instructions per packet, for AF_PACKET and AF_XDP, on i40e, virtio_net and veth.
 
-Boots the plain kernel with one virtual CPU that works, where a nanosecond is an
-instruction: with a port of i40e and one of virtio_net that receive by themselves,
-and whose packets are gone at once, and with a veth pair. Of the ways to wait that a
-version has, the cheapest one counts. Prints a table and writes out/bench.json;
-scripts/bench_plot.py makes a picture of that.
+Boots the plain kernel on one virtual CPU, with one nanosecond per instruction: with an
+i40e port and a virtio_net device that have a generator and a sink, and with a veth pair.
+For each version, the cheapest way to wait counts. Prints a table and writes
+out/bench.json, which scripts/bench_plot.py plots.
 """
 
 import argparse

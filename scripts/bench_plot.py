@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Draws what scripts/bench.py has measured: scripts/bench_plot.py IN.json OUT.svg
+"""Plots the results of scripts/bench.py: scripts/bench_plot.py IN.json OUT.svg
 
-By Debian's matplotlib, so by Debian's own Python. The same numbers make the same
-file. Of the numbers of queues it shows the smallest.
+Uses Debian's matplotlib and thus Debian's Python. The same numbers result in the same
+file. Shows the results for the smallest number of queues.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Sends packets that nobody answers, 64 at a time: bench_send.py DEVICE BYTES RATE
+"""Sends packets without a reply, 64 at a time: bench_send.py DEVICE BYTES RATE
 
-For scripts/bench-guest: on one CPU, who receives needs time in between. The call is
-sendmmsg(), so that a packet costs hardly more than what the kernel does with it.
+For scripts/bench-guest. On one CPU, the receiver needs time in between. Uses sendmmsg(),
+so that a packet costs hardly more than the work of the kernel.
 """
 
 import ctypes

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Says which lines of V4 the tests reach.
+"""Lists the lines of V4 that the tests reach and do not reach.
 
-Runs selftests, KUnit and the i40e tests on the kernel gcov, unless told
---read-only, and prints for each file how many of its lines they reached. Fails
-if that is less than 95 % of the core, of i40e or of veth's part; if a line is
-not reached that scripts/coverage.list does not name; or if one is reached that
-it does name. Of a file that is not only V4's, the lines count that the series
-added.
+Runs selftests, KUnit and the i40e tests on the gcov kernel, except with --read-only,
+and prints the number of lines reached for each file. Fails if less than 95 % of the
+core, of i40e or of veth's part are reached, if a line that is not in
+scripts/coverage.list is not reached, or if a line in it is reached. In files that
+belong to the base, only the lines that the series adds count.
 
-In the list stand file, function and text of a line, as `net/packet/tp4_x.c
-tp4_x_do: return -ENOMEM;`, and after one or more of those, indented, why no test
-reaches them. Lines that are reached in some runs and not in others, as only a race
-leads there, have a reason that begins with "By chance"; it is no failure if they
-are reached. What is missing there is written to build/coverage/unlisted.
+The list has the file, function and text of a line, such as `net/packet/tp4_x.c tp4_x_do:
+return -ENOMEM;`, and after one or more of them, indented, the reason why no test reaches
+them. For lines that are only reached in some runs, because of a race, the reason starts
+with "By chance"; they may be reached. Lines that are missing in the list are written to
+build/coverage/unlisted.
 """
 
 import argparse

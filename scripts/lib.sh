@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Sourced by the shell scripts here: what they share.
+# Shared functions, sourced by the shell scripts.
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # used by those who source this
 BUILD=$TOP/build
-# Everything below the cache may vanish at any time; it is made again.
+# Everything in the cache may be deleted at any time; it is created again.
 # shellcheck disable=SC2034
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/tpacket4
 # shellcheck disable=SC2034 # used by those who source this
@@ -26,8 +26,8 @@ elapsed() {
 	printf '%d:%02d' $(($1 / 60)) $(($1 % 60))
 }
 
-# on_exit COMMAND...: runs it when the script ends, also by a signal; the last
-# one registered wins. What runs in the background is ended before.
+# on_exit COMMAND...: runs it when the script ends, also by a signal, after background
+# jobs have been ended. Only the last command registered is run.
 on_exit() {
 	# Once it ends, a second signal does not keep it from tidying up.
 	# shellcheck disable=SC2064 # expanded now on purpose
@@ -37,17 +37,16 @@ on_exit() {
 	trap 'exit 143' TERM
 }
 
-# child COMMAND...: runs it and returns its exit code, as if it were called. But
-# bash runs no trap before what it has called returns; so, after on_exit, a
-# signal ends this script and COMMAND at once.
+# child COMMAND...: runs it and returns its exit status, like a plain call. But bash runs
+# traps only after a called command has returned; with this and on_exit, a signal ends
+# this script and COMMAND at once.
 child() {
 	"$@" <&0 &
 	wait $!
 }
 
-# Ends what runs in the background, the last one first, and returns when it is
-# gone: if it is a process group, all of that. Other scripts of ours see to what
-# they started.
+# Ends background jobs, the last one first, with their process groups, and waits for
+# them. Scripts that they run end what they have started themselves.
 end_jobs() {
 	local pid _
 
@@ -65,27 +64,27 @@ end_jobs() {
 	done
 }
 
-# skip REASON: ends the script with kselftest's code for it.
+# skip REASON: ends the script with the exit status of kselftest for a skipped test.
 readonly SKIP=4
 skip() {
 	note "${0##*/}: skipped: $*"
 	exit $SKIP
 }
 
-# Does this output of apt or pip say that they reached nobody?
+# Checks whether this output of apt or pip reports that there is no network.
 says_no_network() {
 	grep -qE "Could not (resolve|connect)|Temporary failure|Unable to connect|\
 Cannot initiate the connection|Failed to establish|Network is unreachable|\
 Connection (refused|timed out|failed)|from versions: none" "$1"
 }
 
-# Debian's name of the machine's suite
+# Prints the code name of the machine's Debian suite.
 codename() {
 	(. /etc/os-release && echo "$VERSION_CODENAME")
 }
 
-# apt_lists DIR deb|deb-src [SED]: fetches package lists to DIR, by the machine's own
-# source lines, edited by the sed script. The machine's own lists stay as they are.
+# apt_lists DIR deb|deb-src [SED]: fetches package lists to DIR, with the machine's
+# sources edited by the sed script. The machine's own lists are not changed.
 apt_lists() {
 	local apt=$1 type=$2 edit=${3:-} f n=0
 

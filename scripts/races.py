@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """What KCSAN reported in a kernel log, and whose it is.
 
-A race is V4's if one of the two accesses is in a V4 file or function; inlined
-functions count as what they are. Where the access itself is in a function that
-only moves or counts memory for another, its caller is looked at.
+A race involves V4 if one of the two accesses is in a V4 file or function; inlined
+functions count as such. If the access is in a function that only copies or counts
+memory, its caller counts.
 """
 
 import re
