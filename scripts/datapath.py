@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Draws the data path of copy mode and of zero-copy mode:
-
-    scripts/datapath.py >scripts/datapath.svg
-"""
+"""Draws the data path of both modes: scripts/datapath.py >scripts/datapath.svg"""
 
 import sys
 from xml.sax.saxutils import escape
