@@ -536,6 +536,7 @@ def write_send(where: Path, mails: list[Path]) -> None:
     lines = ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0"]
     lines += ["# Options go to git send-email: --dry-run shows what it would do."]
     lines += ['cd "$(dirname "$0")" && exec git send-email \\']
+    lines += ["\t--8bit-encoding=UTF-8 \\"]  # cover letters do not say so
     lines += [f"\t--to={shlex.quote(who)} \\" for who in to]
     lines += [f"\t--cc={shlex.quote(who)} \\" for who in cc]
     lines += ['\t"$@" ./*.patch']
@@ -553,8 +554,8 @@ def format_set(number: int, name: str, start: str, end: str) -> None:
     if count > 1 and not cover.exists():
         raise Error(f"the set {name} has no cover letter, series/{name}.cover")
     where = OUT / f"{number}-{name}"
-    args = ["format-patch", "-q", "--no-signature", f"--subject-prefix=PATCH {tree_name}"]
-    args += ["--no-notes", "-o", str(where)]
+    args = ["format-patch", "-q", "--no-signature", "--no-notes", "-o", str(where)]
+    args += [f"--subject-prefix=PATCH {tree_name}"]
     if cover.exists():
         args += ["--cover-letter", "--numbered", "--cover-from-description=none"]
     who, email = text("log", "-1", "--format=%an%n%ae", end).split("\n")

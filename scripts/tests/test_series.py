@@ -177,17 +177,18 @@ class SeriesTest(unittest.TestCase):
             send = self.top / "out/series" / name / "send"
             said = self.run_in(self.top, str(send), "--dry-run").splitlines()
             self.assertEqual(
-                said[:5],
+                said[:6],
                 [
                     "send-email",
+                    "--8bit-encoding=UTF-8",
                     "--to=Jane O'Hara <jane@example.org>",
                     '--cc="Al B. Cee" <al@example.org>',
                     f"--cc=list-{mails}@example.org",
                     "--dry-run",
                 ],
             )
-            self.assertEqual(len(said[5:]), mails)
-            self.assertTrue(all((send.parent / mail).exists() for mail in said[5:]))
+            self.assertEqual(len(said[6:]), mails)
+            self.assertTrue(all((send.parent / mail).exists() for mail in said[6:]))
 
     def test_a_set_has_a_cover_letter_and_an_end(self) -> None:
         self.series("tree")
