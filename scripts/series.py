@@ -505,13 +505,6 @@ def check_files_synced(series: list[Patch]) -> None:
 # --- from commits to mails ---------------------------------------------------
 
 
-def sets_of(series: list[Patch]) -> dict[str, list[Patch]]:
-    sets: dict[str, list[Patch]] = {}
-    for patch in series:
-        sets.setdefault(patch.set, []).append(patch)
-    return sets
-
-
 def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
     """To and Cc, by MAINTAINERS: who maintains it, and reviewers and lists."""
     command = ["perl", "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback"]
@@ -579,14 +572,18 @@ def format_() -> str:
         raise Error("build/linux has other patches than the files: make import first")
     if not commits:
         raise Error("the series has no patches")
+    # The last commit of each set, in order
+    sets = {patch.set: commit for patch, commit in zip(series, commits, strict=True)}
+    names = {name.split()[0] for name in sets}
+    for cover in (TOP / "series").glob("*.cover"):
+        if cover.stem not in names:
+            raise Error(f"series/{cover.name}: {MANIFEST} has no set {cover.stem}")
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    start, done = "base", 0
-    sets = sets_of(series)
-    for number, (name, patches) in enumerate(sets.items(), 1):
-        done += len(patches)
-        format_set(number, name, start, commits[done - 1])
-        start = commits[done - 1]
+    start = "base"
+    for number, (name, end) in enumerate(sets.items(), 1):
+        format_set(number, name, start, end)
+        start = end
     return f"{OUT.relative_to(TOP)}: {len(sets)} sets, {len(commits)} patches"
 
 

@@ -195,6 +195,10 @@ class SeriesTest(unittest.TestCase):
         (self.top / "series/first.cover").unlink()
         said = self.series("format", fail=True)
         self.assertIn("the set first has no cover letter", said)
+        self.write("series/frist.cover", "net: a series\n\nWhy it is.\n")
+        said = self.series("format", fail=True)
+        self.assertIn("frist.cover: series/series has no set frist", said)
+        (self.top / "series/frist.cover").unlink()
         for number in range(16):
             (self.linux / f"net/{number}.c").write_text("int i;\n")
             self.git("add", "-A")
