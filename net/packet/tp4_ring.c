@@ -214,45 +214,38 @@ EXPORT_SYMBOL_GPL(tp4_ring_destruct);
  * tp4_ring_stats() - read and clear the statistics of a V4 socket
  * @sk:		the packet socket
  * @common:	statistics of all versions; the drops are those of removed rings
- * @len:	size of the program's buffer, not negative
- * @optval:	the buffer of getsockopt()
- * @optlen:	set to the number of bytes written
+ * @st:		set to the statistics
  *
  * Context: Process context, may sleep; takes the socket lock.
- * Return: 0 or -EFAULT.
  */
-int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		   int len, char __user *optval, int __user *optlen)
+void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
+		    struct tpacket_stats_v4 *st)
 {
-	struct tpacket_stats_v4 st = {
+	struct packet_sock *po = pkt_sk(sk);
+	struct tp4_queue *q;
+
+	*st = (struct tpacket_stats_v4) {
 		.tp_packets = common->tp_packets,
 		.tp_drops = common->tp_drops,
 	};
-	struct packet_sock *po = pkt_sk(sk);
-	struct tp4_queue *q;
 
 	lock_sock(sk);
 	q = po->tp4_queue[TP4_RX];
 	if (q) {
-		st.rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
-		st.rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
-		st.rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+		st->rx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st->rx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st->rx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
 		/* A drop is counted in one of the two, so add both. */
-		st.tp_drops += st.rx_ring_full + st.rx_no_desc;
-		st.tp_packets += st.rx_ring_full + st.rx_no_desc;
+		st->tp_drops += st->rx_ring_full + st->rx_no_desc;
+		st->tp_packets += st->rx_ring_full + st->rx_no_desc;
 	}
 	q = po->tp4_queue[TP4_TX];
 	if (q) {
-		st.tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
-		st.tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
-		st.tx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
+		st->tx_ring_full = atomic_long_xchg(&q->ring_full, 0);
+		st->tx_no_desc = atomic_long_xchg(&q->no_desc, 0);
+		st->tx_invalid_descs = atomic_long_xchg(&q->invalid, 0);
 	}
 	release_sock(sk);
-
-	len = min_t(int, len, sizeof(st));
-	if (put_user(len, optlen) || copy_to_user(optval, &st, len))
-		return -EFAULT;
-	return 0;
 }
 EXPORT_SYMBOL_GPL(tp4_ring_stats);
 

@@ -35,8 +35,8 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
 void tp4_ring_free_pending(struct sock *sk, bool tx);
 void tp4_ring_release(struct sock *sk);
 void tp4_ring_destruct(struct sock *sk);
-int tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		   int len, char __user *optval, int __user *optlen);
+void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
+		    struct tpacket_stats_v4 *st);
 bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
 bool tp4_rx_readable(const struct packet_sock *po);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
@@ -64,11 +64,10 @@ static inline void tp4_ring_destruct(struct sock *sk)
 {
 }
 
-static inline int tp4_ring_stats(struct sock *sk,
-				 const struct tpacket_stats *common, int len,
-				 char __user *optval, int __user *optlen)
+static inline void tp4_ring_stats(struct sock *sk,
+				  const struct tpacket_stats *common,
+				  struct tpacket_stats_v4 *st)
 {
-	return -EINVAL;
 }
 
 static inline bool tp4_rx_room(const struct packet_sock *po,
