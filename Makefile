@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-export KERNEL FORCE ACCEL CPUS MEM JOBS TESTS KERNELS NIC
+export KERNEL BASE FORCE ACCEL CPUS MEM JOBS TESTS KERNELS NIC
 export MINUTES SEED ROUNDS STEPS THREADS OPERATIONS EDGES
 
 help:
@@ -112,8 +112,10 @@ clean:
 
 ##
 ## Variables:
-##   KERNEL=DIR          use DIR as the base instead of Debian's linux-source-6.12;
-##                       DIR is only read
+##   BASE=7.3            use Debian's linux-source-7.3 as the base instead of its
+##                       linux-source-6.12; build in build/7.3
+##   KERNEL=DIR          use the kernel tree in DIR as the base, with the edits for
+##                       6.12 or 7.3, whichever is nearer; DIR is only read
 ##   TESTS='tpacket4*'   run only these tests; scripts/test.py --list lists them
 ##   KERNELS=plain       run only on this kernel: plain, debug, kcsan or gcov
 ##   ARCH=arm64          test: on an emulated machine: arm64, s390 (big-endian),

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import proc
+from place import BUILD, TOP
 
-TOP = Path(__file__).resolve().parent.parent
-BUILD = TOP / "build"
 OUT = TOP / "out"
 SCRIPTS = TOP / "scripts"
 VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
@@ -156,7 +155,8 @@ def run_vm(
             )
             results.append(result)
     if proc.finish(process):
-        sys.exit(f"bench: the VM failed; its kernel log is build/log/{name}")
+        log = (BUILD / "log" / name).relative_to(TOP)
+        sys.exit(f"bench: the VM failed; its kernel log is {log}")
     return results
 
 

@@ -26,9 +26,9 @@ from collections import Counter
 from pathlib import Path
 
 import proc
+from place import BUILD
 
 SCRIPTS = Path(__file__).resolve().parent
-BUILD = SCRIPTS.parent / "build"
 LINUX = BUILD / "linux"
 DATA = BUILD / "coverage"
 LIST = SCRIPTS / "coverage.list"

@@ -107,7 +107,7 @@ class Symbols:
                 answers.append([])
                 continue
             where = re.sub(r" \(discriminator.*", "", next(lines))
-            where = re.sub(r".*/build/linux/|^(\.\./)+|^\./", "", where)
+            where = re.sub(r".*/build/(?:[\d.]+/)?linux/|^(\.\./)+|^\./", "", where)
             answers[-1].append(f"{line} {where}")
         after = iter(answers)
         return [

@@ -10,6 +10,11 @@ As files, a patch called SLUG is: its place and its new files in series/series,
 its message in series/SLUG.msg, the new files themselves, whole, at their place
 in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
 
+On Linux 7.3, FILE.d/SLUG@7.3.patch replaces that, and an empty one leaves FILE as
+it is; if FILE is new in SLUG, it changes FILE. Another kernel takes those of the base
+whose version is nearest. What is imported on 7.3 and differs from what the files
+without @ give there is written to files with @7.3.
+
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
 first line; a set of one patch may do without. Beside the mails stands `send`, a
@@ -33,8 +38,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent
-LINUX = TOP / "build" / "linux"
+from place import BASES, BUILD, TOP
+
+LINUX = BUILD / "linux"
+WHERE = LINUX.relative_to(TOP)
 OUT = TOP / "out" / "series"
 MANIFEST = Path("series/series")
 MAX_SET = 15  # netdev takes no more patches at a time
@@ -59,13 +66,23 @@ class Skip(Exception):
 
 @dataclass
 class Patch:
-    """One patch of the series. Paths are relative to the kernel's top."""
+    """One patch of the series. Paths are relative to the kernel's top.
+
+    Edits are a diff for each path, for each base that has its own; the first of
+    BASES stands for all that have not.
+    """
 
     slug: str
     set: str = ""  # as in series/series: SET TREE
     message: str = ""
     new: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # mode, text
-    edits: dict[str, bytes] = field(default_factory=dict)
+    edits: dict[str, dict[str, bytes]] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, bytes]:
+        return self.edits.get(BASES[0], {})
+
+    def edits_on(self, base: str) -> dict[str, bytes]:
+        return self.plain() | self.edits.get(base, {})
 
 
 # --- git ---------------------------------------------------------------------
@@ -117,12 +134,13 @@ def resolve(ref: str) -> str | None:
 # --- the series as files -----------------------------------------------------
 
 
-def edit_path(path: str, slug: str) -> Path:
-    return Path(f"{path}.d") / f"{slug}.patch"
+def edit_path(path: str, slug: str, base: str) -> Path:
+    at = f"@{base}" if base != BASES[0] else ""
+    return Path(f"{path}.d") / f"{slug}{at}.patch"
 
 
-def find_edits() -> Iterator[tuple[str, str]]:
-    """All (path, slug) for which a path.d/slug.patch exists."""
+def find_edits() -> Iterator[tuple[str, str, str]]:
+    """All (path, slug, base) for which a path.d/slug[@base].patch exists."""
     for root, dirs, files in os.walk(TOP):
         if Path(root) == TOP:
             dirs[:] = [d for d in dirs if d not in ("build", "out", "ports", ".git")]
@@ -130,7 +148,9 @@ def find_edits() -> Iterator[tuple[str, str]]:
         if root.endswith(".d"):
             for name in sorted(files):
                 if name.endswith(".patch"):
-                    yield str(Path(root).relative_to(TOP))[:-2], name[:-6]
+                    slug, _, base = name[:-6].partition("@")
+                    path = str(Path(root).relative_to(TOP))[:-2]
+                    yield path, slug, base or BASES[0]
 
 
 def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
@@ -199,10 +219,13 @@ def read_series() -> list[Patch]:
             raise Error(f"patch {slug} in {MANIFEST}: {where}") from None
     for name in strays(owner):
         raise Error(f"{name} belongs to no patch of {MANIFEST}")
-    for path, slug in find_edits():
+    for path, slug, base in find_edits():
+        file = edit_path(path, slug, base)
         if slug not in series:
-            raise Error(f"{edit_path(path, slug)}: {MANIFEST} has no patch {slug}")
-        series[slug].edits[path] = (TOP / edit_path(path, slug)).read_bytes()
+            raise Error(f"{file}: {MANIFEST} has no patch {slug}")
+        if base not in BASES:
+            raise Error(f"{file}: the bases are {' and '.join(BASES)}")
+        series[slug].edits.setdefault(base, {})[path] = (TOP / file).read_bytes()
     return list(series.values())
 
 
@@ -222,8 +245,9 @@ def write_series(series: list[Patch]) -> list[str]:
         manifest += f"{patch.slug}\n" + "".join(f"\t{n}\n" for n in sorted(patch.new))
         want[f"series/{patch.slug}.msg"] = "100644", patch.message.encode()
         want |= patch.new
-        for path, diff in patch.edits.items():
-            want[str(edit_path(path, patch.slug))] = "100644", diff
+        for base, edits in patch.edits.items():
+            for path, diff in edits.items():
+                want[str(edit_path(path, patch.slug, base))] = "100644", diff
     # First look, then write: a refusal leaves everything as it was.
     for name, (_, data) in want.items():
         file = TOP / name
@@ -272,12 +296,8 @@ def failed_hunk(diff: bytes, complaint: str) -> str:
     return complaint
 
 
-def apply_edit(slug: str, path: str, diff: bytes, env: dict[str, str]) -> None:
-    name = edit_path(path, slug)
-    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
-        f"b/{path}".encode()
-    ]:
-        raise Error(f"{name} must be a diff of {path} and of nothing else")
+def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
+    """Apply it to the index; return whether all of its context was there."""
     apply = ["apply", "--cached", "--whitespace=nowarn"]
     try:
         git(*apply, "-", stdin=diff, env=env)
@@ -286,18 +306,88 @@ def apply_edit(slug: str, path: str, diff: bytes, env: dict[str, str]) -> None:
         # that still fits is told, and for the builds and tests to judge.
         try:
             git(*apply, "-C1", "-", stdin=diff, env=env)
-            print(f"{name}: applied with less context; look at it", file=sys.stderr)
         except Error:
-            hunk = failed_hunk(diff, str(err))
-            raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
+            raise err from None
+        return False
+    return True
 
 
-def build_commits(base: str, series: list[Patch]) -> str:
-    """Make the commits, touching neither the work tree nor a branch."""
-    head = base
+def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
+    if not diff:
+        return
+    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
+        f"b/{path}".encode()
+    ]:
+        raise Error(f"{name} must be a diff of {path} and of nothing else")
+    try:
+        if not apply_diff(diff, env):
+            print(f"{name}: applied with less context; look at it", file=sys.stderr)
+    except Error as err:
+        hunk = failed_hunk(diff, str(err))
+        raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
+
+
+def nearest(commit: str) -> str:
+    """The one of BASES whose edits fit the kernel in this commit best."""
+    makefile = text("cat-file", "blob", f"{commit}:Makefile")
+    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", makefile, re.MULTILINE)
+    if len(numbers) != 2:
+        raise Error("the base's Makefile does not say its version")
+
+    def rank(version: str) -> int:
+        major, minor = version.split(".")
+        return 20 * int(major) + int(minor)  # 5.19 was followed by 6.0
+
+    return min(BASES, key=lambda base: abs(rank(base) - rank(".".join(numbers))))
+
+
+def blob_in(commit: str, path: str) -> str | None:
+    try:
+        return text("rev-parse", "-q", "--verify", f"{commit}:{path}")
+    except Error:
+        return None
+
+
+def store(data: bytes) -> str:
+    return git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+
+
+def without_at(patch: Patch, path: str, parent: str) -> str | None:
+    """The blob that a patch makes of a file by what has no @ in its name."""
+    diff = patch.plain().get(path)
+    new = patch.new.get(path)
+    blob = store(new[1]) if new else blob_in(parent, path)
+    if not diff or not blob:
+        return blob
     with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
         env = {"GIT_INDEX_FILE": f"{scratch}/index"}
-        git("read-tree", base, env=env)
+        entry = f"100644,{blob},{path}"
+        git("update-index", "--add", "--cacheinfo", entry, env=env)
+        try:
+            apply_diff(diff, env)
+        except Error:
+            return None
+        return git("rev-parse", f":{path}", env=env).decode().strip()
+
+
+def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
+    """Edits with this base's @ that change nothing."""
+    if base == BASES[0]:
+        return
+    for number, patch in enumerate(reversed(series)):
+        commit = f"{head}~{number}"
+        for path in patch.edits.get(base, {}):
+            if without_at(patch, path, f"{commit}^") == blob_in(commit, path):
+                yield edit_path(path, patch.slug, base)
+
+
+def build_commits(commit: str, series: list[Patch]) -> str:
+    """Make the commits, touching neither the work tree nor a branch."""
+    head = commit
+    base = nearest(commit)
+    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
+        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        git("read-tree", commit, env=env)
         there = set(git("ls-files", "-z", env=env).decode().split("\0"))
         for number, patch in enumerate(series, 1):
             lines = b""
@@ -305,11 +395,11 @@ def build_commits(base: str, series: list[Patch]) -> str:
                 if name in there:
                     raise Error(f"{name}, new in {patch.slug}, is there before it")
                 there.add(name)
-                blob = git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
-                lines += f"{mode} {blob}\t{name}\n".encode()
+                lines += f"{mode} {store(data)}\t{name}\n".encode()
             git("update-index", "--add", "--index-info", stdin=lines, env=env)
-            for path, diff in patch.edits.items():
-                apply_edit(patch.slug, path, diff, env)
+            for path, diff in patch.edits_on(base).items():
+                own = base if path in patch.edits.get(base, {}) else BASES[0]
+                apply_edit(edit_path(path, patch.slug, own), path, diff, env)
             tree = git("write-tree", env=env).decode().strip()
             who = ident(*author(patch), number)
             message = patch.message.encode()
@@ -324,7 +414,7 @@ def create_linux(repo: str) -> None:
     cannot be: build/linux lives on when the cache goes."""
     new = LINUX.with_name("linux.new")
     shutil.rmtree(new, ignore_errors=True)
-    LINUX.parent.mkdir(exist_ok=True)
+    LINUX.parent.mkdir(parents=True, exist_ok=True)
     clone = ["git", "clone", "-q", "--local", "--no-checkout", "-b", "base"]
     if subprocess.run([*clone, repo, str(new)], check=False).returncode:
         raise Error("cannot clone the base")
@@ -342,11 +432,11 @@ def check_untouched(series: list[Patch]) -> None:
     hint = "`make import` brings it home, FORCE=1 drops it"
     head = resolve("HEAD")
     if head and head != resolve(SYNCED):
-        raise Error(f"build/linux has commits that were not imported: {hint}")
+        raise Error(f"{WHERE} has commits that were not imported: {hint}")
     new = {name for patch in series for name in patch.new}
     for line in status("-uall") if head else []:
         if not line.startswith("??") or line[3:] in new:
-            raise Error(f"build/linux has uncommitted edits ({line[3:]}): {hint}")
+            raise Error(f"{WHERE} has uncommitted edits ({line[3:]}): {hint}")
 
 
 def tree(force: bool, keep: bool) -> str:
@@ -359,7 +449,7 @@ def tree(force: bool, keep: bool) -> str:
     repo = base.stdout.decode().strip()
     if not (LINUX / ".git").exists():
         if LINUX.exists():
-            raise Error("build/linux is no git tree: remove it")
+            raise Error(f"{WHERE} is no git tree: remove it")
         create_linux(repo)
     if not force:
         try:
@@ -367,28 +457,30 @@ def tree(force: bool, keep: bool) -> str:
         except Error as err:
             if not keep:
                 raise
-            return f"{err}\nbuild/linux is used as it is"
+            return f"{err}\n{WHERE} is used as it is"
     git("fetch", "-q", repo, "+base:refs/tpacket4/base")
     new = text("rev-parse", "refs/tpacket4/base")
+    title = text("log", "-1", "--format=%s", new)
     try:
         head = build_commits(new, series)
     except Error as err:
-        err = Error(f"{err}\nThe base is {text('log', '-1', '--format=%s', new)}.")
+        err = Error(f"{err}\nThe base is {title}.")
         if resolve("HEAD") and new != resolve("base"):
-            port = "git -C build/linux rebase --onto refs/tpacket4/base base"
+            port = f"git -C {WHERE} rebase --onto refs/tpacket4/base base"
             err = Error(f"{err}\nTo port the series: {port}; make import")
         raise err from None
     before = resolve("HEAD")
     if force and before and before != resolve(SYNCED):
-        print(f"build/linux was {before[:12]} (git reflog knows it)", file=sys.stderr)
+        print(f"{WHERE} was {before[:12]} (git reflog knows it)", file=sys.stderr)
     git("update-ref", "refs/heads/base", new)
     # Only files that differ are written: kernel builds stay incremental.
     git("symbolic-ref", "HEAD", "refs/heads/series")
     git("reset", "-q", "--hard", head)
     git("update-ref", SYNCED, head)
-    return (
-        f"build/linux: {len(series)} patches on {text('log', '-1', '--format=%s', new)}"
-    )
+    base = nearest(new)
+    for name in needless(series, head, base):
+        print(f"{name}: not needed on {title}; git rm it", file=sys.stderr)
+    return f"{WHERE}: {len(series)} patches on {title}, with the edits for {base}"
 
 
 # --- from commits to files ---------------------------------------------------
@@ -420,12 +512,10 @@ def read_commit(commit: str, slug: str) -> Patch:
             start = diff.find(b"--- a/")
             if start < 0:
                 raise Error(f"{slug}: {path} is binary")
-            patch.edits[path] = diff[start:]
+            patch.edits.setdefault(BASES[0], {})[path] = diff[start:]
         else:
             what = f"{old_mode} -> {mode}, {status}"
             raise Error(f"{slug}: cannot store what it does to {path} ({what})")
-    if not patch.new and not patch.edits:
-        raise Error(f"{slug}: the commit is empty")
     return patch
 
 
@@ -446,16 +536,44 @@ def assign_sets(series: list[Patch], old: list[Patch]) -> None:
             )
 
 
+def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
+    """Make what was read from a commit on a base an edit of that base.
+
+    On another one than the first, that is what differs from what the files without
+    @ give. Those, and the edits for other bases, stay as they are.
+    """
+    if base == BASES[0]:
+        patch.edits = old.edits | {base: patch.plain()}
+        return
+    own = {}
+    for path in sorted({*patch.new, *patch.plain(), *old.plain()}):
+        blob = blob_in(commit, path)
+        if path in old.new:
+            if path in patch.new:
+                patch.new[path] = patch.new[path][0], old.new[path][1]
+        elif path in patch.new:
+            continue
+        if blob == without_at(old, path, f"{commit}^"):
+            continue
+        if path in old.new and blob:
+            diff = git("diff", *DIFF, store(old.new[path][1]), blob)
+            hunks = diff[diff.find(b"@@ ") :]
+            own[path] = f"--- a/{path}\n+++ b/{path}\n".encode() + hunks
+        else:
+            own[path] = patch.plain().get(path, b"")
+    patch.edits = old.edits | {base: own}
+
+
 def import_(force: bool) -> str:
     head = resolve("HEAD")
     if not head:
-        raise Error("no build/linux to import from: make tree first")
+        raise Error(f"no {WHERE} to import from: make tree first")
     for state in "rebase-merge", "rebase-apply":
         if (LINUX / ".git" / state).exists():
-            raise Error("a rebase is under way in build/linux: finish it first")
+            raise Error(f"a rebase is under way in {WHERE}: finish it first")
     for line in status("-uall"):
         if not line.startswith("??"):
-            raise Error(f"build/linux has uncommitted edits ({line[3:]})")
+            raise Error(f"{WHERE} has uncommitted edits ({line[3:]})")
         print(f"not in a commit, not imported: {line[3:]}", file=sys.stderr)
     old = read_series()
     if not force:
@@ -463,6 +581,7 @@ def import_(force: bool) -> str:
 
     base, *commits = text("rev-list", "--reverse", "HEAD").split()
     known = {patch.message.splitlines()[0]: patch.slug for patch in old}
+    by_slug = {patch.slug: patch for patch in old}
     series: list[Patch] = []
     for commit in commits:
         if len(text("log", "-1", "--format=%P", commit).split()) != 1:
@@ -471,7 +590,12 @@ def import_(force: bool) -> str:
         if re.match(r"(fixup|squash|amend)! ", subject):
             raise Error(f"`{subject}`: git rebase -i --autosquash it first")
         slug = choose_slug(commit, subject, known, {p.slug for p in series})
-        series.append(read_commit(commit, slug))
+        patch = read_commit(commit, slug)
+        if slug in by_slug:
+            keep_apart(patch, by_slug[slug], nearest(base), commit)
+        if not patch.new and not any(patch.edits.values()):
+            raise Error(f"{slug}: the commit is empty")
+        series.append(patch)
     assign_sets(series, old)
 
     # What is written must lead back to what was read, to the last byte.
@@ -489,7 +613,7 @@ def check_files_synced(series: list[Patch]) -> None:
     """Raise if the files here changed since build/linux was assembled."""
     synced = resolve(SYNCED)
     if synced is None:
-        raise Error("build/linux was not made by make tree")
+        raise Error(f"{WHERE} was not made by make tree")
     base = text("rev-list", "--max-parents=0", synced)
     try:
         same = build_commits(base, series) == synced

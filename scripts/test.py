@@ -35,10 +35,9 @@ from pathlib import Path
 
 import proc
 import races
+from place import BUILD, TOP
 from result import NO_MEMORY, SKIP, Result, read_log, read_tap
 
-TOP = Path(__file__).resolve().parent.parent
-BUILD = TOP / "build"
 SCRIPTS = TOP / "scripts"
 ARCH = os.getenv("ARCH", "")
 ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": []}
@@ -188,7 +187,7 @@ def report(where: str, test: Test, code: int, text: str, start: float) -> Result
     lines = [f"{where:6} {test.name:24} {word:5} {result} ({seconds} s)"]
     lines += [f"       {line}" for line in result.lines]
     if result.failed:
-        lines.append(f"       all it said: build/test/{where}/{test.name}.out")
+        lines.append(f"       all it said: {base.relative_to(TOP)}.out")
         result.failures = [line for line in lines if " skipped: " not in line]
     progress.end(f"{where} {test.name}")
     progress.say(*lines)

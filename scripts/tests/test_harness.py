@@ -59,7 +59,7 @@ echo 0 >"$job/exit"
 
 def clean_environ(**more: str) -> dict[str, str]:
     """The environment, but for what a make around this test has set."""
-    drop = ("MAKE", "MFLAGS", "ARCH", "TESTS", "KERNELS", "KERNEL", "PIP_")
+    drop = ("MAKE", "MFLAGS", "ARCH", "TESTS", "KERNELS", "KERNEL", "BASE", "PIP_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
     return env | more
 

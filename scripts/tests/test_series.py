@@ -43,7 +43,7 @@ class SeriesTest(unittest.TestCase):
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tpacket4-series."))
         self.addCleanup(shutil.rmtree, self.top)
-        for name in "base", "lib.sh", "series.py":
+        for name in "base", "lib.sh", "place.py", "series.py":
             self.write(f"scripts/{name}", (SCRIPTS / name).read_text())
             (self.top / "scripts" / name).chmod(0o755)
         self.linux = self.top / "build/linux"
@@ -55,7 +55,8 @@ class SeriesTest(unittest.TestCase):
             "GIT_SEQUENCE_EDITOR": "true",
             "GIT_EDITOR": "true",
         }
-        self.env.pop("FORCE", None)
+        for name in "FORCE", "BASE":
+            self.env.pop(name, None)
         for role in "AUTHOR", "COMMITTER":
             self.env[f"GIT_{role}_NAME"] = "Tester"
             self.env[f"GIT_{role}_EMAIL"] = "tester@example.org"
@@ -350,7 +351,112 @@ class SeriesTest(unittest.TestCase):
         said = self.series("tree", fail=True)
         self.assertIn("rebase --onto refs/tpacket4/base base", said)
 
+    def use_7_3(self, old: str = "function_8", new: str = "renamed_8") -> None:
+        """The next make tree is on Linux 7.3, in which net/old.c differs."""
+        self.env["BASE"] = "7.3"
+        self.linux = self.top / "build/7.3/linux"
+        makefile = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
+        self.write("kernel/Makefile", makefile)
+        self.write("kernel/net/old.c", CODE.replace(old, new))
+
+    def test_each_base_has_its_own_tree(self) -> None:
+        said = self.series("tree")
+        self.assertIn("build/linux: 3 patches on Linux 6.12.1", said)
+        self.assertIn("the edits for 6.12", said)
+        self.use_7_3()
+        said = self.series("tree")
+        self.assertIn("build/7.3/linux: 3 patches on Linux 7.3.4", said)
+        self.assertIn("the edits for 7.3", said)
+        self.assertTrue((self.top / "build/linux/net/new.c").exists())
+
+    def test_nearest_base(self) -> None:
+        for version, base in ("5.10", "6.12"), ("6.15", "6.12"), ("7.1", "7.3"):
+            number = "VERSION = {}\nPATCHLEVEL = {}\n".format(*version.split("."))
+            self.write("kernel/Makefile", number)
+            self.assertIn(f"the edits for {base}", self.series("tree"))
+
+    def test_edit_for_one_base(self) -> None:
+        self.series("tree")
+        self.series("import")
+        plain = self.files()
+        self.use_7_3("return 2;", "return 22;")
+        self.assertIn("one.patch does not apply", self.series("tree", fail=True))
+        own = edit("net/old.c", 2, 1).replace("return 2;", "return 22;")
+        self.write("net/old.c.d/one@7.3.patch", own)
+        self.write("net/new.c.d/one@7.3.patch", edit("net/new.c", 1, 9))
+        self.write("net/old.c.d/two@7.3.patch", "")
+        self.series("tree")
+        code = (self.linux / "net/old.c").read_text()
+        self.assertIn("return 2 + 1;", code)
+        self.assertIn("return 4;", code)
+        code = (self.linux / "net/new.c").read_text()
+        self.assertIn("return 1 + 9;", code)
+        self.assertIn("return 6 + 3;", code)
+        self.series("import")
+        both = self.files()
+        self.assertEqual(self.series("import"), "nothing changed")
+        self.assertEqual({n: both[n] for n in plain}, plain)
+        # and the other base sees nothing of them, and loses none
+        self.env["KERNEL"] = str(self.top / "kernel-6.12")
+        self.env["BASE"] = "6.12"
+        self.linux = self.top / "build/linux"
+        self.write("kernel-6.12/Makefile", MAKEFILE)
+        self.write("kernel-6.12/net/old.c", CODE)
+        self.write("kernel-6.12/net/other.c", CODE)
+        self.series("tree")
+        self.assertEqual(self.series("import"), "nothing changed")
+        self.assertIn("return 4 + 2", (self.linux / "net/old.c").read_text())
+        self.replace("net/old.c", "return 4 + 2", "return 4 + 7")
+        self.git("commit", "-qa", "--fixup", "HEAD^")
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        self.assertEqual(self.series("import"), "wrote net/old.c.d/two.patch")
+        # a patch that goes takes them all along
+        self.git("rebase", "-q", "--onto", "HEAD~2", "HEAD~1")
+        self.series("import")
+        self.assertFalse((self.top / "net/old.c.d/two@7.3.patch").exists())
+        self.assertTrue((self.top / "net/old.c.d/one@7.3.patch").exists())
+
+    def test_import_writes_what_differs_on_a_base(self) -> None:
+        self.use_7_3()
+        self.series("tree")
+        self.series("import")
+        plain = self.files()
+        self.assertFalse([name for name in plain if "@" in name])
+        for name, was in ("old.c", "return 2 + 1"), ("new.c", "return 3"):
+            self.replace(f"net/{name}", was, f"{was}00")
+        self.git("commit", "-qa", "--fixup", "HEAD~2")
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        said = self.series("import")
+        names = "net/new.c.d/one@7.3.patch", "net/old.c.d/one@7.3.patch"
+        self.assertEqual(said, "\n".join(f"added {name}" for name in names))
+        self.assertEqual(self.series("import"), "nothing changed")
+        files = self.files()
+        self.assertEqual({n: files[n] for n in plain}, plain)
+        self.assertIn(b"\n+\treturn 300;", files[names[0]])
+        self.assertIn(b"\n+\treturn 2 + 100;", files[names[1]])
+        self.series("tree", "--force")
+        for name, was in ("old.c", "return 2 + 1"), ("new.c", "return 3"):
+            self.replace(f"net/{name}", f"{was}00", was)
+        self.git("commit", "-qa", "--fixup", "HEAD~2")
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        said = self.series("import")
+        self.assertEqual(said, "\n".join(f"removed {name}" for name in names))
+        self.assertEqual(self.files(), plain)
+
+    def test_needless_edits_are_told(self) -> None:
+        self.use_7_3()
+        self.write("net/old.c.d/two@7.3.patch", edit("net/old.c", 4, 2))
+        self.write("net/old.c.d/three@7.3.patch", edit("net/old.c", 7, 2))
+        self.write("net/new.c.d/one@7.3.patch", "")
+        said = self.series("tree")
+        self.assertIn("old.c.d/two@7.3.patch: not needed on Linux 7.3.4", said)
+        self.assertIn("new.c.d/one@7.3.patch: not needed on Linux 7.3.4", said)
+        self.assertEqual(said.count("not needed"), 2)
+
     def test_mistakes_are_told(self) -> None:
+        self.write("net/old.c.d/two@8.1.patch", edit("net/old.c", 1, 1))
+        self.assertIn("the bases are 6.12 and 7.3", self.series("tree", fail=True))
+        (self.top / "net/old.c.d/two@8.1.patch").unlink()
         self.write("net/old.c.d/four.patch", edit("net/old.c", 1, 1))
         self.assertIn("no patch four", self.series("tree", fail=True))
         (self.top / "net/old.c.d/four.patch").unlink()
