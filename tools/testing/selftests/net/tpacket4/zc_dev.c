@@ -3,7 +3,7 @@
  * under load. The queue keeps its frames through most of them; when the device
  * is removed, they are returned.
  */
-#include "zc_load.h"
+#include "zc_life.h"
 
 /* ---- what happens to the device ---- */
 

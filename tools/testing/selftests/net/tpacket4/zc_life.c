@@ -2,7 +2,7 @@
 /* AF_PACKET V4, zero-copy mode: enabled and disabled under load, and processes
  * that share a queue or an area, compete for one, or are killed.
  */
-#include "zc_load.h"
+#include "zc_life.h"
 
 /* ---- on and off ---- */
 

@@ -178,18 +178,4 @@ static inline void expect_intact(struct __test_metadata *_metadata,
 	EXPECT_TRUE(zc_books_closed(b));
 }
 
-FIXTURE(life) {
-	struct pair p;
-};
-
-FIXTURE_SETUP(life)
-{
-	pair_open(_metadata, &self->p);
-}
-
-FIXTURE_TEARDOWN(life)
-{
-	pair_close(&self->p);
-}
-
 #endif
