@@ -121,6 +121,22 @@ own_apt() {
 		-o APT::Sandbox::User="$(id -un)" "${@:2}"
 }
 
+# fetch_package PACKAGE DIR [SUITE]: unpacks a binary package to DIR/root; the rest of DIR
+# is for apt
+fetch_package() {
+	local package=$1 apt=$2 rename=''
+
+	note "fetching the package $package"
+	rm -rf "$apt"
+	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
+	apt_lists "$apt" deb "$rename"
+	(cd "$apt/get" && own_apt "$apt" apt-get -qq download "$package") >&2 || {
+		[ ! -s "$apt/log" ] || skip "no network: cannot fetch $package"
+		die "the package $package is not to be had"
+	}
+	dpkg-deb -x "$apt/get"/*.deb "$apt/root"
+}
+
 # fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR, that of the
 # machine's own suite or of another one (trixie)
 fetch_source() {

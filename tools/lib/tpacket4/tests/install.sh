@@ -10,11 +10,12 @@ cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-make -s install DESTDIR="$dir" PREFIX=/opt/tp4
+make -s install DESTDIR="$dir" PREFIX=/opt/tp4 HEADERS="$HEADERS"
 (cd "$dir" && find . -type f) | sort >"$dir.list"
 mv "$dir.list" "$dir/got"
 cat >"$dir/want" <<'LIST'
 ./opt/tp4/include/tpacket4.h
+./opt/tp4/include/tpacket4/linux/if_packet.h
 ./opt/tp4/share/doc/tpacket4/README.md
 ./opt/tp4/share/doc/tpacket4/examples/capture.c
 ./opt/tp4/share/man/man7/tpacket4.7
@@ -47,6 +48,6 @@ version=$(printf '#include <tpacket4.h>\n%s %s\n' TP4_VERSION_MAJOR \
 flags=$(pkg-config --define-variable=prefix="$dir/opt/tp4" \
 	--define-variable=includedir="$dir/opt/tp4/include" --cflags tpacket4)
 # shellcheck disable=SC2086 # several flags
-cc -Wall -Wextra -Werror $flags "-I$HEADERS" -o "$dir/capture" \
+cc -Wall -Wextra -Werror $flags -o "$dir/capture" \
 	"$dir/opt/tp4/share/doc/tpacket4/examples/capture.c"
 echo "tpacket4 $version is installed and found"
