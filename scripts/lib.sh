@@ -170,6 +170,41 @@ fetch_source() {
 	rm -rf "$apt"
 }
 
+# find_accel CPU: sets accel to QEMU's options for a machine, with this CPU where it is
+# emulated, as ACCEL (kvm or tcg) says. Without ACCEL, KVM is only taken where the CPU
+# has it: /dev/kvm may be there, and even make a VM, and still hang every kernel. It
+# does so in guests whose host gives them no hardware virtualization.
+# shellcheck disable=SC2034 # accel is for who calls this
+find_accel() {
+	if [ ! "${ACCEL:-}" ]; then
+		ACCEL=tcg
+		if grep -qwE 'vmx|svm' /proc/cpuinfo && [ -w /dev/kvm ]; then
+			ACCEL=kvm
+		fi
+	fi
+	case $ACCEL in
+	tcg) accel=(-accel 'tcg,thread=multi' -cpu "$1") ;;
+	kvm) accel=(-accel kvm -cpu host) ;;
+	*) die "ACCEL=$ACCEL: must be tcg or kvm" ;;
+	esac
+}
+
+# virtio_wire [PROPERTIES]: sets wire to QEMU's options for two virtio_net devices with a
+# wire between them. Not a hub, which changes the order of packets that had to wait; not
+# what lets the sender wait: QEMU may not survive the reset of a queue then.
+# shellcheck disable=SC2034
+virtio_wire() {
+	local net=127.$(($$ >> 16)).$(($$ >> 8 & 255)).$(($$ & 255)) at i
+
+	wire=()
+	for i in 0 1; do
+		at="local.type=inet,local.host=$net,local.port=$((5000 + i))"
+		at+=",remote.type=inet,remote.host=$net,remote.port=$((5001 - i))"
+		wire+=(-netdev "dgram,id=wire$i,$at"
+			-device "virtio-net-pci,id=vn$i,netdev=wire$i${1:-}")
+	done
+}
+
 # foreign ARCH: gets what make test ARCH= needs, see scripts/foreign; sets cross to
 # the prefix of that compiler's programs, which are in PATH then, with the libraries
 # of its assembler and linker.
