@@ -3,6 +3,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 export KERNEL BASE FORCE ACCEL CPUS MEM JOBS TESTS KERNELS NIC
+export DESTDIR PREFIX
 export MINUTES SEED ROUNDS STEPS THREADS OPERATIONS EDGES
 
 help:
@@ -20,7 +21,8 @@ deps = @scripts/deps $(1) || [ $$? -eq 4 ]
 ##   check         check style, static analysis, documentation and each patch
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s
 ##   soak          device and socket changes under traffic: MINUTES=n
-##   shell         open a shell in the booted plain kernel
+##   shell         open a shell in the booted plain kernel, with tpbench, tcpdump and
+##                 the selftests ready to try
 ##   pcap          build Debian's libpcap with V4, for tcpdump and others
 ##   bench         count instructions per packet, the same on every machine: V3, V4
 ##                 and AF_XDP on i40e and veth; writes out/bench.json and .svg
@@ -36,7 +38,8 @@ check:
 	$(alone) scripts/check
 
 shell: kernel $(if $(filter xl710%,$(NIC)),qemu)
-	@scripts/vm $(if $(NIC),--nic '$(NIC)') $(if $(filter xl710%,$(NIC)),--qemu "$$(scripts/qemu.sh --print)") --shell
+	$(call deps,pcap)
+	@scripts/shell $(if $(NIC),--nic '$(NIC)') $(if $(filter xl710%,$(NIC)),--qemu "$$(scripts/qemu.sh --print)")
 
 pcap: worktree
 	$(call deps,pcap)
@@ -52,10 +55,32 @@ bench bench-icount:
 	$(alone) scripts/demo --icount
 
 ##
+## Installation:
+##   install       install the library's header, tpbench and manual pages: DESTDIR=
+##                 PREFIX=
+##   deb           build Debian packages of the kernel, of libpcap and of the above, in
+##                 out/deb: CONFIG=debian|cloud|running|small|FILE
+##   man-pages     patch packet(7) for V4, in build/man-pages
+install: worktree
+	$(alone) scripts/install
+
+deb: export CONFIG := $(CONFIG)
+deb: export SUITE := $(SUITE)
+deb: worktree
+	$(call deps,deb)
+	$(alone) scripts/deb $(PARTS)
+
+man-pages:
+	$(call deps,man-pages)
+	$(alone) scripts/man-pages
+
+##
 ## Longer tests:
 ##   long          the tests of i40e, virtio_net and the XL710 model, in full
 ##   kcsan         the tests on a kernel that detects data races
 ##   coverage      list the lines of V4 that the tests do not reach
+##   test-deb      install the packages of make deb CONFIG=small in fresh Debian 12 and
+##                 13 systems, boot these, and remove the packages again
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-*)
 long:
 	$(call deps,test)
@@ -65,6 +90,10 @@ kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
 	$(call deps,test types)
 	$(alone) scripts/test.py --kernels kcsan
+
+test-deb:
+	$(call deps,test-deb)
+	$(alone) scripts/test-deb $(or $(SUITE),bookworm trixie)
 
 coverage:
 	$(call deps,test types)
@@ -122,10 +151,13 @@ clean:
 ##                       i386 or arm (KUnit only)
 ##   MINUTES=n SEED=s    fuzz, soak: see scripts/fuzz --help and scripts/soak --help
 ##                       for more, and for PARTS=
+##   DESTDIR= PREFIX=/usr/local   install
+##   CONFIG=small        deb: the kernel's configuration; see scripts/deb --help, also
+##                       for PARTS= and SUITE=
 ##   NIC=xl710           shell: with two XL710 ports; xl710-gen: with a generator;
 ##                       virtio: with two virtio_net devices; virtio-tap: the same
 ##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
 .PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree
-.PHONY: import series kernel debug worktree qemu clean
+.PHONY: install deb man-pages test-deb import series kernel debug worktree qemu clean
