@@ -17,7 +17,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = TOP / "build"
-PATIENCE = 300  # seconds, for a busy machine without KVM
+PATIENCE = 600  # seconds, for a busy machine without KVM
 PROMPT = "tpacket4:.*# $"
 
 
