@@ -174,8 +174,13 @@ fetch_source() {
 # emulated, as ACCEL (kvm or tcg) says. Without ACCEL, KVM is only taken where the CPU
 # has it: /dev/kvm may be there, and even make a VM, and still hang every kernel. It
 # does so in guests whose host gives them no hardware virtualization.
-# shellcheck disable=SC2034 # accel is for who calls this
+#
+# TCG hands out this machine's TSC. A guest that is kept waiting while it compares it
+# with the PIT gets it wrong, once by a factor of 90. Where this machine is a guest
+# itself, its TSC's rate is known: accel_append is a kernel argument that says it.
+# shellcheck disable=SC2034 # both are for who calls this
 find_accel() {
+	accel_append=''
 	if [ ! "${ACCEL:-}" ]; then
 		ACCEL=tcg
 		if grep -qwE 'vmx|svm' /proc/cpuinfo && [ -w /dev/kvm ]; then
@@ -183,7 +188,12 @@ find_accel() {
 		fi
 	fi
 	case $ACCEL in
-	tcg) accel=(-accel 'tcg,thread=multi' -cpu "$1") ;;
+	tcg)
+		accel=(-accel 'tcg,thread=multi' -cpu "$1")
+		grep -qsw hypervisor /proc/cpuinfo || return 0
+		accel_append=tsc_early_khz=$(awk '/^cpu MHz/ {
+			printf "%.0f", $4 * 1000; exit }' /proc/cpuinfo)
+		;;
 	kvm) accel=(-accel kvm -cpu host) ;;
 	*) die "ACCEL=$ACCEL: must be tcg or kvm" ;;
 	esac
