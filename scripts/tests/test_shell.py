@@ -26,11 +26,12 @@ class ShellTest(unittest.TestCase):
         if not (BUILD / "kernel-plain/vmlinux").exists():
             self.skipTest("no build/kernel-plain: make kernel")
         self.text = ""
-        log = tempfile.NamedTemporaryFile(prefix="tpacket4-shell.")
-        self.addCleanup(log.close)
+        fd, log = tempfile.mkstemp(prefix="tpacket4-shell.")
+        os.close(fd)
+        self.addCleanup(os.unlink, log)
         self.tty, slave = pty.openpty()
         self.addCleanup(os.close, self.tty)
-        command = [str(TOP / "scripts/vm"), "--log", log.name, "--shell"]
+        command = [str(TOP / "scripts/vm"), "--log", log, "--shell"]
         self.vm = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
@@ -66,9 +67,13 @@ class ShellTest(unittest.TestCase):
         commands = re.findall(r"^    (\S.*)$", greeting, re.MULTILINE)
         self.assertEqual(len(commands), 3, greeting)
         bench, capture, selftests = commands
-        self.assertRegex(self.say(f"{bench}; echo code=$?"), r'(?s)"packets": [1-9].*code=0')
+        self.assertRegex(
+            self.say(f"{bench}; echo code=$?"), r'(?s)"packets": [1-9].*code=0'
+        )
         said = self.say(f"{capture}; echo code=$?")
-        self.assertRegex(said, r"(?s)listening on zc:veth0.*\n5 packets captured.*code=0")
+        self.assertRegex(
+            said, r"(?s)listening on zc:veth0.*\n5 packets captured.*code=0"
+        )
         said = self.say(f"{selftests}; echo code=$?")
         self.assertRegex(said, r"(?s)\nok \d.*code=0")
         self.assertNotRegex(said, r"(?m)^not ok ")
