@@ -3,7 +3,6 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 export KERNEL BASE FORCE ACCEL CPUS MEM JOBS TESTS KERNELS NIC
-export DESTDIR PREFIX
 export MINUTES SEED ROUNDS STEPS THREADS OPERATIONS EDGES
 
 help:
@@ -64,8 +63,6 @@ bench bench-icount:
 install: worktree
 	$(alone) scripts/install
 
-deb: export CONFIG := $(CONFIG)
-deb: export SUITE := $(SUITE)
 deb: worktree
 	$(call deps,deb)
 	$(alone) scripts/deb $(PARTS)
