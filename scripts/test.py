@@ -35,7 +35,7 @@ from pathlib import Path
 
 import proc
 import races
-from place import BUILD, TOP
+from place import BASE, BASES, BUILD, TOP
 from result import NO_MEMORY, SKIP, Result, read_log, read_tap
 
 SCRIPTS = TOP / "scripts"
@@ -389,6 +389,8 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
         "small": "virtio,mrg_rxbuf=off",
         "tap": "virtio-tap,rss=on,hash=on",
     }
+    if BASE != BASES[0]:  # which cannot lease queues
+        kinds["netkit"] = kinds["dma"]  # AF_XDP needs the DMA API
     tests = []
     for kind, nic in kinds.items():
         env = ["env", *([] if long else ["TPACKET4_FAST=1"])]
@@ -399,9 +401,12 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
+        if kind == "netkit":
+            env.append("TPACKET4_PORT_TEST=zc_netkit")
+            some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         test = Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
-        on_debug = kernel == "debug" and (long or kind in ("split", "tap"))
+        on_debug = kernel == "debug" and (long or kind in ("split", "tap", "netkit"))
         if kernel != "plain" and not on_debug:
             test.only_named = "make long has it"
         tests.append(test)

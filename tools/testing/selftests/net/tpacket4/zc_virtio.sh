@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Zero-copy mode on two virtio_net devices that are wired to each other: zc_port,
-# with the options given here.
+# Zero-copy mode on two virtio_net devices that are wired to each other: zc_port, or
+# what TPACKET4_PORT_TEST names, with the options given here.
 
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
@@ -44,4 +44,4 @@ for i in 0 1; do
 	nsx ip link set "${names[i]}" up
 done
 
-nsx ./zc_port "$@"
+nsx "./${TPACKET4_PORT_TEST:-zc_port}" "$@"
