@@ -730,18 +730,17 @@ static int veth_tp4_wake(struct net_device *dev, int queue)
 	return 0;
 }
 
-/* The receiver's NAPI fills its Rx array and empties the sender's Tx array. */
+/* The receiver's NAPI fills its Rx array and empties the sender's Tx array. It
+ * never requests a kick for posted Rx frames, so this is for packets to send.
+ */
 static int veth_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 {
 	struct veth_priv *priv = netdev_priv(dev);
-	int err = 0;
+	int err;
 
 	/* local_bh_enable() runs the NAPI scheduled here. */
 	local_bh_disable();
-	if (flags & TP4_WAKEUP_RX)
-		err = veth_tp4_wake(dev, queue_pair);
-	if (flags & TP4_WAKEUP_TX)
-		err = veth_tp4_wake(rcu_dereference_bh(priv->peer), queue_pair);
+	err = veth_tp4_wake(rcu_dereference_bh(priv->peer), queue_pair);
 	local_bh_enable();
 	return err;
 }
