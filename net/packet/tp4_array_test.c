@@ -19,6 +19,7 @@
 
 #include "internal.h"
 #include "tp4_array.h"
+#include "tp4_meta.h"
 #include "tp4_queue.h"
 
 #define SLOTS		128
@@ -500,6 +501,29 @@ static void flushes_what_is_completed(struct kunit *test)
 	}
 }
 
+static struct sk_buff *skb_of(struct kunit *test, u32 linear, u32 frags,
+			      u32 frag_len)
+{
+	struct sk_buff *skb = alloc_skb(linear + 64, GFP_KERNEL);
+	u32 i, k, pos = linear;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_reserve(skb, 32);
+	for (i = 0; i < linear; i++)
+		skb_put_u8(skb, i);
+	for (i = 0; i < frags; i++) {
+		struct page *page = alloc_page(GFP_KERNEL);
+		u8 *data;
+
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		data = page_address(page);
+		for (k = 0; k < frag_len; k++)
+			data[k] = pos++;
+		skb_add_rx_frag(skb, i, page, 0, frag_len, PAGE_SIZE);
+	}
+	return skb;
+}
+
 static void no_wakeup(struct sock *sk)
 {
 }
@@ -516,6 +540,7 @@ static void what_is_told_goes_with_the_packet(struct kunit *test)
 	struct tp4_test *t = test->priv;
 	const struct tpacket4_meta *m;
 	struct tp4_frame_set p, first;
+	struct sk_buff *skb;
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, po);
@@ -605,7 +630,86 @@ static void what_is_told_goes_with_the_packet(struct kunit *test)
 	m = tp4_area_frame(&t->area[0], desc->idx);
 	KUNIT_EXPECT_EQ(test, m->flags, 0);
 	KUNIT_EXPECT_GT(test, m->tstamp, 7777);
-	KUNIT_EXPECT_EQ(test, po->stats.stats1.tp_packets, 4);
+
+	/* What an skb tells */
+	po->tp_tstamp = SOF_TIMESTAMPING_RAW_HARDWARE;
+	skb = skb_of(test, 60, 0, 0);
+	skb->hash = 0x5678;
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb_hwtstamps(skb)->hwtstamp = ns_to_ktime(8888);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+	tp4f_set_frame(&p, 60, t->rxa->offset, true);
+	tp4f_set_from_skb(&p, skb);
+	kfree_skb(skb);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	m = tp4_area_frame(&t->area[0], desc->idx);
+	KUNIT_EXPECT_EQ(test, m->flags,
+			TP4_META_RX_HASH | TP4_META_RX_CSUM_VALID |
+			TP4_META_RX_TS_HARDWARE);
+	KUNIT_EXPECT_EQ(test, m->hash, 0x5678);
+	KUNIT_EXPECT_EQ(test, m->tstamp, 8888);
+	KUNIT_EXPECT_EQ(test, po->stats.stats1.tp_packets, 5);
+}
+
+/* Metadata of skbs that no device of the selftests receives or sends */
+static void skbs_become_metadata(struct kunit *test)
+{
+	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
+	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct tpacket4_meta m;
+	struct sk_buff *skb;
+
+	KUNIT_ASSERT_NOT_NULL(test, po);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	skb = skb_of(test, 60, 0, 0);
+	skb->dev = dev;
+	skb_reset_mac_header(skb);
+
+	/* The time that the device tells, if it tells any */
+	po->sk.sk_type = SOCK_RAW;
+	po->tp_tstamp = SOF_TIMESTAMPING_RAW_HARDWARE;
+	tp4_meta_from_skb(&m, skb, &po->sk, dev);
+	KUNIT_EXPECT_EQ(test, m.flags, 0);
+	skb_hwtstamps(skb)->hwtstamp = ns_to_ktime(4444);
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	tp4_meta_from_skb(&m, skb, &po->sk, dev);
+	KUNIT_EXPECT_EQ(test, m.flags,
+			TP4_META_RX_TS_HARDWARE | TP4_META_RX_CSUM_VALID);
+	skb->ip_summed = CHECKSUM_NONE;
+	KUNIT_EXPECT_EQ(test, m.tstamp, 4444);
+
+	/* Segments of a tunnel's packets: of no type that virtio_net has */
+	skb_shinfo(skb)->gso_size = 20;
+	skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4 | SKB_GSO_UDP_TUNNEL;
+	tp4_meta_from_skb(&m, skb, &po->sk, dev);
+	KUNIT_EXPECT_EQ(test, m.flags,
+			TP4_META_RX_TS_HARDWARE | TP4_META_GSO);
+	KUNIT_EXPECT_EQ(test, m.gso_size, 20);
+	KUNIT_EXPECT_EQ(test, m.gso_type, VIRTIO_NET_HDR_GSO_NONE);
+
+	/* The inner of two tags, which a VLAN device that puts the outer one
+	 * into the data sends
+	 */
+	skb_shinfo(skb)->gso_size = 0;
+	po->sk.sk_type = SOCK_DGRAM;
+	dev->min_header_len = ETH_HLEN;
+	dev->hard_header_len = VLAN_ETH_HLEN;
+	skb->protocol = htons(ETH_P_8021Q);
+	memcpy(skb->data + ETH_HLEN, "\x60\x07\x08\x00", VLAN_HLEN);
+	skb_pull(skb, ETH_HLEN);
+	tp4_meta_from_skb(&m, skb, &po->sk, dev);
+	KUNIT_EXPECT_EQ(test, m.vlan_tci, 0);
+	dev->priv_flags |= IFF_802_1Q_VLAN;
+	tp4_meta_from_skb(&m, skb, &po->sk, dev);
+	KUNIT_EXPECT_EQ(test, m.flags,
+			TP4_META_RX_TS_HARDWARE | TP4_META_RX_VLAN);
+	KUNIT_EXPECT_EQ(test, m.vlan_tci, 0x6007);
+	KUNIT_EXPECT_EQ(test, m.vlan_tpid, ETH_P_8021Q);
+	KUNIT_EXPECT_EQ(test, m.protocol, htons(ETH_P_IP));
+	KUNIT_EXPECT_EQ(test, m.wire_len, 60 - ETH_HLEN);
+	kfree_skb(skb);
 }
 
 /* As for a device that completes packets in order */
@@ -906,29 +1010,6 @@ static void takes_over_what_copy_mode_had(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->rxa->items[ELEMS - 1].idx, 10 + ELEMS - 1);
 	KUNIT_EXPECT_EQ(test, t->rx.q.in - atomic_long_read(&t->rx.q.out),
 			ELEMS);
-}
-
-static struct sk_buff *skb_of(struct kunit *test, u32 linear, u32 frags,
-			      u32 frag_len)
-{
-	struct sk_buff *skb = alloc_skb(linear + 64, GFP_KERNEL);
-	u32 i, k, pos = linear;
-
-	KUNIT_ASSERT_NOT_NULL(test, skb);
-	skb_reserve(skb, 32);
-	for (i = 0; i < linear; i++)
-		skb_put_u8(skb, i);
-	for (i = 0; i < frags; i++) {
-		struct page *page = alloc_page(GFP_KERNEL);
-		u8 *data;
-
-		KUNIT_ASSERT_NOT_NULL(test, page);
-		data = page_address(page);
-		for (k = 0; k < frag_len; k++)
-			data[k] = pos++;
-		skb_add_rx_frag(skb, i, page, 0, frag_len, PAGE_SIZE);
-	}
-	return skb;
 }
 
 static void skbs_become_packets(struct kunit *test)
@@ -1621,6 +1702,50 @@ static void xdp_tx_may_find_no_room(struct kunit *test)
 	tp4a_free(xdp.to_kernel);
 }
 
+static unsigned int expect_headroom(const void *ctx,
+				    const struct bpf_insn *insn)
+{
+	const struct xdp_buff *xdp = ctx;
+
+	return xdp->data - xdp->data_hard_start ==
+	       XDP_PACKET_HEADROOM - VLAN_HLEN ? XDP_PASS : XDP_DROP;
+}
+
+/* A tag that the driver puts back takes some of it. */
+static void xdp_has_less_headroom_before_a_tag(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.buff = &buff,
+		.rxq = &rxq,
+	};
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	u32 i;
+
+	xdp_new(test, &xdp, expect_headroom);
+	for (i = 0; i < 2; i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		tp4f_set_frame(&p, 60,
+			       tp4f_get_data_offset(&p) - i * VLAN_HLEN, true);
+	}
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, xdp.drops, 1);
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->offset, t->rxa->offset - VLAN_HLEN);
+	KUNIT_EXPECT_EQ(test, desc->len, 60);
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	tp4a_free(xdp.to_kernel);
+}
+
 static void xdp_sees_frames_in_any_order(struct kunit *test)
 {
 	struct xdp_rxq_info rxq = {};
@@ -1651,6 +1776,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(drivers_error_comes_back),
 	KUNIT_CASE(flushes_what_is_completed),
 	KUNIT_CASE(what_is_told_goes_with_the_packet),
+	KUNIT_CASE(skbs_become_metadata),
 	KUNIT_CASE(flushes_as_many_as_were_sent),
 	KUNIT_CASE(empty_frames_are_like_new),
 	KUNIT_CASE(takes_no_slot_twice),
@@ -1675,6 +1801,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(frames_are_filled_in_any_order),
 	KUNIT_CASE(xdp_sees_frames_in_any_order),
 	KUNIT_CASE(xdp_tx_may_find_no_room),
+	KUNIT_CASE(xdp_has_less_headroom_before_a_tag),
 	{}
 };
 
@@ -1689,4 +1816,5 @@ kunit_test_suite(tp4_array_suite);
 
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 packet arrays");
 MODULE_IMPORT_NS(TPACKET4);
+MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
 MODULE_LICENSE("GPL");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Packet metadata: written for received packets, read for packets to send */
 
+#include <kunit/visibility.h>
 #include <linux/errno.h>
 #include <linux/etherdevice.h>
 #include <linux/if_packet.h>
@@ -177,6 +178,7 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	to->reserved0 = 0;
 	memset(to->reserved, 0, sizeof(to->reserved));
 }
+EXPORT_SYMBOL_IF_KUNIT(tp4_meta_from_skb);
 
 /**
  * tp4_meta_from_data() - write the metadata of a received packet without an skb
