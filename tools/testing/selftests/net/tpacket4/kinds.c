@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: areas of huge pages, and a device without a link-layer header
+/* AF_PACKET V4: areas of huge pages, and devices without a link-layer header, or
+ * with long addresses
  */
 #include "huge.h"
 
 #include <linux/if_tun.h>
+#include <net/if_arp.h>
 
 static const unsigned int sizes[] = {
 	60, 128, 1514, 1537, 2047, 2048, 2049, 4096, 6145, 8192, MAX_PKT,
@@ -165,6 +167,51 @@ TEST(no_link_layer_header)
 		ASSERT_TRUE(pv4_reap_all(&s, WAIT_MS));
 	}
 	EXPECT_EQ(0U, s.errors[EINVAL] + s.errors[EMSGSIZE]);
+	pv4_close(&s);
+	close(tun);
+}
+
+/* An address that is longer than in struct sockaddr_ll must be given whole. */
+TEST(long_link_layer_addresses)
+{
+	enum { ADDR_LEN = 16 };		/* of a tunnel over IPv6 */
+	struct ifreq ifr = {
+		.ifr_name = "v4tun", .ifr_flags = IFF_TUN | IFF_NO_PI,
+	};
+	struct pv4_cfg cfg = {
+		.ifname = "v4tun", .tx_nr = pv4_min_descs(),
+		.type = SOCK_DGRAM,
+	};
+	union {
+		struct sockaddr_ll ll;
+		char room[offsetof(struct sockaddr_ll, sll_addr) + ADDR_LEN];
+	} to = { .ll.sll_family = AF_PACKET };
+	struct sockaddr *addr = (struct sockaddr *)&to;
+	char want[100], buf[200];
+	struct pv4 s;
+	int tun;
+
+	pv4_net_setup(_metadata);
+	tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
+	if (tun < 0)
+		SKIP(return, "no /dev/net/tun: %s", strerror(errno));
+	ASSERT_EQ(0, ioctl(tun, TUNSETIFF, &ifr));
+	ASSERT_EQ(0, ioctl(tun, TUNSETLINK, ARPHRD_TUNNEL6));
+	ASSERT_EQ(0, set_up("v4tun", true));
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	to.ll.sll_protocol = htons(ETH_P_IP);
+	to.ll.sll_ifindex = if_nametoindex("v4tun");
+	fill_ip(want, sizeof(want), 1);
+	ASSERT_EQ(0, pv4_put(&s, want, sizeof(want), 1500, 100));
+	EXPECT_EQ(-1, sendto(s.fd, NULL, 0, 0, addr, sizeof(to.ll)));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, sendto(s.fd, NULL, 0, 0, addr, sizeof(to.room) - 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ((ssize_t)sizeof(want),
+		  sendto(s.fd, NULL, 0, 0, addr, sizeof(to.room)));
+	ASSERT_EQ((ssize_t)sizeof(want), read(tun, buf, sizeof(buf)));
+	EXPECT_EQ(0, memcmp(want, buf, sizeof(want)));
+	EXPECT_TRUE(pv4_reap_all(&s, WAIT_MS));
 	pv4_close(&s);
 	close(tun);
 }
