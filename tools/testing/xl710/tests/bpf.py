@@ -18,7 +18,8 @@ BPF_PROG_TYPE_XDP = 6
 SYS_BPF = 321  # x86-64
 
 XDP_DROP, XDP_PASS, XDP_TX = 1, 2, 3
-FUNC_REDIRECT = 23
+FUNC_REDIRECT, FUNC_ADJUST_META = 23, 54
+BPF_F_XDP_HAS_FRAGS = 1 << 5
 
 
 def insn(op: int, dst: int = 0, src: int = 0, off: int = 0, imm: int = 0) -> bytes:
@@ -55,6 +56,10 @@ def program(name: str, ifindex: int) -> bytes:
         return mov(0, XDP_DROP) + EXIT
     if name == "tx":
         return swap_macs() + mov(0, XDP_TX) + EXIT
+    if name == "meta":  # drop what has no room for metadata
+        code = mov(2, -8) + insn(0x85, imm=FUNC_ADJUST_META)
+        code += insn(0x15, 0, off=2)  # if r0 == 0 goto +2
+        return code + mov(0, XDP_DROP) + EXIT + mov(0, XDP_PASS) + EXIT
     return mov(1, ifindex) + mov(2, 0) + insn(0x85, imm=FUNC_REDIRECT) + EXIT
 
 
@@ -70,7 +75,7 @@ def bpf(cmd: int, attr: bytes) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", choices=("pass", "drop", "tx", "redirect"))
+    parser.add_argument("program", choices=("pass", "drop", "tx", "meta", "redirect"))
     parser.add_argument("path", help="where to pin it, on a bpf file system")
     parser.add_argument(
         "--ifindex", type=int, default=0, help="where redirect sends to"
@@ -81,7 +86,7 @@ def main() -> int:
     gpl = ctypes.create_string_buffer(b"GPL")
     log = ctypes.create_string_buffer(65536)
     attr = struct.pack(
-        "<IIQQIIQ",
+        "<IIQQIIQII",
         BPF_PROG_TYPE_XDP,
         (len(code) - 1) // 8,
         ctypes.addressof(code),
@@ -89,6 +94,8 @@ def main() -> int:
         1,
         len(log),
         ctypes.addressof(log),
+        0,
+        BPF_F_XDP_HAS_FRAGS,
     )
     try:
         fd = bpf(BPF_PROG_LOAD, attr)

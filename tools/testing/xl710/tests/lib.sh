@@ -108,6 +108,13 @@ addresses()
 	n1 ip addr replace $IP61/64 dev "$IF1" nodad
 }
 
+set_mtu()
+{
+	n0 ip link set "$IF0" mtu "$1" && n1 ip link set "$IF1" mtu "$1" &&
+		wait_for 10 links_up && addresses &&
+		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
+}
+
 setup()
 {
 	local pci

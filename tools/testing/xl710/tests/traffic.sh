@@ -58,13 +58,6 @@ set_offloads()
 	n0 ethtool -K "$IF0" "${args[@]}" && n1 ethtool -K "$IF1" "${args[@]}"
 }
 
-set_mtu()
-{
-	n0 ip link set "$IF0" mtu "$1" && n1 ip link set "$IF1" mtu "$1" &&
-		wait_for 10 links_up && addresses &&
-		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
-}
-
 csum_errors()
 {
 	echo "$(stat $NS0 "$IF0" port.rx_csum_bad)" \
@@ -90,6 +83,27 @@ sizes()
 	for s in 0 1 18 100 1000 "$1"; do
 		n0 ping -q -c 2 -i 0.05 -W 2 -M "do" -s "$s" $IP1 || return 1
 	done
+}
+
+# The reset of a flow that it does not know is an error of the flow director,
+# which it reports among the packets.
+refused()
+{
+	local i
+
+	for i in {1..20}; do
+		! n0 bash -c "exec 3<>/dev/tcp/$IP1/$((7000 + i))" || return 1
+	done
+	n0 ping -q -c 5 -i 0.05 -W 2 $IP1
+}
+
+# Copy headers, and leave the rest where the device wrote it
+legacy_rx()
+{
+	n0 ethtool --set-priv-flags "$IF0" legacy-rx "$1" &&
+		n1 ethtool --set-priv-flags "$IF1" legacy-rx "$1" &&
+		wait_for 10 links_up && addresses &&
+		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
 vlan()
@@ -125,6 +139,7 @@ csum_errors=$(csum_errors)
 check "traffic: ping, all sizes to MTU 1500" sizes 1472
 run "traffic: TCP"
 run "traffic: TCP, 4 flows" -P 4
+check "traffic: TCP, refused" refused
 run "traffic: UDP" -u -b 50M -l 1400
 check "traffic: VLAN, offloaded" vlan
 if n0 ip link add vx9 type vxlan id 9 dstport 4790 2>/dev/null; then
@@ -157,6 +172,15 @@ if [ -z "$SHORT" ]; then
 	run "traffic: TCP, MTU 9000, offloads off"
 	check "traffic: offloads on again" set_offloads on
 fi
+# buffers with room for skb_shared_info, and five of them a packet: no MTU of 9000
+check "traffic: MTU 8000" set_mtu 8000
+check "traffic: legacy-rx, MTU 8000" legacy_rx on
+check "traffic: legacy-rx, ping, all sizes to MTU 8000" sizes 7972
+run "traffic: legacy-rx, TCP, MTU 8000"
+check "traffic: legacy-rx, MTU 1500" set_mtu 1500
+check "traffic: legacy-rx, ping, all sizes to MTU 1500" sizes 1472
+run "traffic: legacy-rx, TCP"
+check "traffic: legacy-rx off" legacy_rx off
 check "traffic: MTU 9702, the most that the driver takes" set_mtu 9702
 check "traffic: ping, all sizes to MTU 9702" sizes 9674
 check "traffic: MTU 1500" set_mtu 1500

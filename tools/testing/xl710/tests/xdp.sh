@@ -36,21 +36,24 @@ detach()
 	ipx "$1" link set "$2" xdpdrv off && sleep 0.5 && wait_for 10 links_up
 }
 
+# xdp_pass PROGRAM BYTES
 xdp_pass()
 {
-	load pass && attach $NS1 "$IF1" pass &&
+	load "$1" && attach $NS1 "$IF1" "$1" &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1 &&
-		n0 ping -q -c 20 -i 0.02 -W 2 $IP1 && detach $NS1 "$IF1"
+		n0 ping -q -c 20 -i 0.02 -W 2 -s "$2" $IP1 &&
+		detach $NS1 "$IF1"
 }
 
+# xdp_drop BYTES
 xdp_drop()
 {
 	load drop && attach $NS1 "$IF1" drop || return 1
-	n0 ping -q -c 3 -i 0.1 -W 1 $IP1 && return 1
+	n0 ping -q -c 3 -i 0.1 -W 1 -s "$1" $IP1 && return 1
 	detach $NS1 "$IF1" && wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-# What port 0 sends comes back to it with the addresses exchanged
+# xdp_tx BYTES: what port 0 sends comes back to it with the addresses exchanged
 xdp_tx()
 {
 	local before after
@@ -58,7 +61,7 @@ xdp_tx()
 	load tx && attach $NS1 "$IF1" tx || return 1
 	sleep 2
 	before=$(stat $NS0 "$IF0" port.rx_unicast)
-	n0 ping -q -c 20 -i 0.02 -W 1 $IP1
+	n0 ping -q -c 20 -i 0.02 -W 1 -s "$1" $IP1
 	sleep 2
 	after=$(stat $NS0 "$IF0" port.rx_unicast)
 	detach $NS1 "$IF1"
@@ -108,9 +111,10 @@ mountpoint -q $BPFFS || mount -t bpf bpf $BPFFS
 trap 'rm -f "${PINS[@]}"; teardown' EXIT
 n0 ip neigh replace $IP1 dev "$IF0" \
 	lladdr "$(n1 cat /sys/class/net/"$IF1"/address)" nud permanent
-check "xdp: pass" xdp_pass
-check "xdp: drop" xdp_drop
-check "xdp: tx" xdp_tx
+check "xdp: pass" xdp_pass pass 56
+check "xdp: pass with metadata" xdp_pass meta 56
+check "xdp: drop" xdp_drop 56
+check "xdp: tx" xdp_tx 56
 check "xdp: redirect to a veth" xdp_redirect
 # the driver wants a queue for each processor there
 if [ "$(n1 ls /sys/class/net/"$IF1"/queues | grep -c rx-)" -ge "$(nproc)" ]; then
@@ -118,5 +122,11 @@ if [ "$(n1 ls /sys/class/net/"$IF1"/queues | grep -c rx-)" -ge "$(nproc)" ]; the
 else
 	skip "xdp: redirect to a port" "fewer queues than processors"
 fi
+# packets of several frames
+check "xdp: MTU 9000" set_mtu 9000
+check "xdp: MTU 9000: pass" xdp_pass pass 8000
+check "xdp: MTU 9000: drop" xdp_drop 8000
+check "xdp: MTU 9000: tx" xdp_tx 8000
+check "xdp: MTU 1500" set_mtu 1500
 check "xdp: traffic without a program" n0 ping -q -c 5 -i 0.1 -W 2 $IP1
 finish
