@@ -74,6 +74,8 @@ VIRTIO_SMALL = "-f contents -t one_frame_a_packet -t offloads"
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
+# The device's addresses are those of copies, which take syncing.
+BOUNCE = "swiotlb=force"
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.
@@ -419,10 +421,13 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     if kernel == "gcov":
         short += FAST
 
-    def test(script: str, name: str, nic: str, *env: str, cases: str = "") -> Test:
+    def test(
+        script: str, name: str, nic: str, *env: str, cases: str = "", boot: str = ""
+    ) -> Test:
         path = XL710 / "tests" / f"{script}.sh"
         command = ["env", *short, *env, "bash", str(path), *cases.split()]
-        vm = ["--nic", nic, "--qemu"]  # main() knows which
+        append = ["--append", boot] if boot else []
+        vm = ["--nic", nic, *append, "--qemu"]  # main() knows which
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
 
     names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib"}
@@ -437,6 +442,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("pairs", "pairs-msi", "xl710,msix=off", cases=ONE_QUEUE),
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
+        test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
     ]
     for item in tests:
         item.alone = item.name in XL710_TIMED
