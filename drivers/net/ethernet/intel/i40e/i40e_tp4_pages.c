@@ -345,9 +345,10 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 
 	if (run->prog)
 		res = i40e_run_xdp_prog(rx_ring, xdp, run->prog);
+	/* The first frame has data: i40e_tp4_rx_ready() returns a leading status
+	 * descriptor on its own.
+	 */
 	tp4a_done(rx, &p);
-	while (!tp4f_get_frame_len(&p))
-		p.curr++;
 	if (!res) {
 		skb = ring_uses_build_skb(rx_ring) ?
 		      i40e_pages_build_skb(rx_ring) :
