@@ -74,7 +74,7 @@ VIRTIO_SMALL = "-f contents -t one_frame_a_packet -t offloads"
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
-# The device's addresses are those of copies, which take syncing.
+# DMA goes to bounce buffers, so the driver must sync what it reads and writes.
 BOUNCE = "swiotlb=force"
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,

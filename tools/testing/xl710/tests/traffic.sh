@@ -85,8 +85,8 @@ sizes()
 	done
 }
 
-# The reset of a flow that it does not know is an error of the flow director,
-# which it reports among the packets.
+# Port 1 tells its flow director to forget the flow of each RST that it sends. That
+# knows none of these flows, and reports an error on the Rx queue.
 refused()
 {
 	local i
@@ -172,7 +172,7 @@ if [ -z "$SHORT" ]; then
 	run "traffic: TCP, MTU 9000, offloads off"
 	check "traffic: offloads on again" set_offloads on
 fi
-# buffers with room for skb_shared_info, and five of them a packet: no MTU of 9000
+# legacy-rx has five buffers of 1728 bytes a packet, too little for MTU 9000
 check "traffic: MTU 8000" set_mtu 8000
 check "traffic: legacy-rx, MTU 8000" legacy_rx on
 check "traffic: legacy-rx, ping, all sizes to MTU 8000" sizes 7972
