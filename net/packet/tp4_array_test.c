@@ -707,7 +707,7 @@ static void skbs_become_metadata(struct kunit *test)
 			TP4_META_RX_TS_HARDWARE | TP4_META_RX_VLAN);
 	KUNIT_EXPECT_EQ(test, m.vlan_tci, 0x6007);
 	KUNIT_EXPECT_EQ(test, m.vlan_tpid, ETH_P_8021Q);
-	KUNIT_EXPECT_EQ(test, m.protocol, htons(ETH_P_IP));
+	KUNIT_EXPECT_EQ(test, ntohs(m.protocol), ETH_P_IP);
 	KUNIT_EXPECT_EQ(test, m.wire_len, 60 - ETH_HLEN);
 	kfree_skb(skb);
 }

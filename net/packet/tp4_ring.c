@@ -214,13 +214,14 @@ EXPORT_SYMBOL_GPL(tp4_ring_destruct);
  * tp4_ring_stats() - read and clear the statistics of a V4 socket
  * @sk:		the packet socket
  * @common:	statistics of all versions; the drops are those of removed rings
- * @st:		set to the statistics
+ * @stats:	set to the statistics
  *
  * Context: Process context, may sleep; takes the socket lock.
  */
 void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		    struct tpacket_stats_v4 *st)
+		    struct tp4_stats *stats)
 {
+	struct tpacket_stats_v4 *st = &stats->v4;
 	struct packet_sock *po = pkt_sk(sk);
 	struct tp4_queue *q;
 

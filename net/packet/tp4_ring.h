@@ -29,6 +29,10 @@ static inline bool tp4_allowed(const struct packet_sock *po)
 }
 
 #ifdef CONFIG_PACKET_V4
+struct tp4_stats {
+	struct tpacket_stats_v4 v4;
+};
+
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u);
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
@@ -36,11 +40,15 @@ void tp4_ring_free_pending(struct sock *sk, bool tx);
 void tp4_ring_release(struct sock *sk);
 void tp4_ring_destruct(struct sock *sk);
 void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		    struct tpacket_stats_v4 *st);
+		    struct tp4_stats *stats);
 bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
 bool tp4_rx_readable(const struct packet_sock *po);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
 #else
+/* Of no size, so that a variable on the stack costs nothing */
+struct tp4_stats {
+};
+
 static inline int tp4_ring_request(struct sock *sk, sockptr_t optval,
 				   unsigned int optlen, bool tx,
 				   union tpacket_req_u *req_u)
@@ -66,7 +74,7 @@ static inline void tp4_ring_destruct(struct sock *sk)
 
 static inline void tp4_ring_stats(struct sock *sk,
 				  const struct tpacket_stats *common,
-				  struct tpacket_stats_v4 *st)
+				  struct tp4_stats *stats)
 {
 }
 
