@@ -677,7 +677,7 @@ static int several_handles(void)
 	close_handle(q);
 	if (is_zc) {
 		q = open_handle(name, (struct want){}, &status);
-		check(!q && status == PCAP_ERROR && strstr(errbuf, "in use"),
+		check(!q && status == PCAP_ERROR && strstr(errbuf, "already used"),
 		      "%d, %s", status, errbuf);
 	}
 	close_handle(p);

@@ -522,23 +522,15 @@ static int parse(int argc, char **argv)
 	return -1;
 }
 
-int main(int argc, char **argv)
+static int run(void)
 {
 	uint64_t start = now_ms(), told = start;
 	unsigned int n = 0;
-	int code = parse(argc, argv);
+	int code;
 
-	if (code >= 0)
-		return code;
 	counts_init();
 	set_faults();
 	rd.faults = !access("/proc/thread-self/fail-nth", W_OK);
-	/* The name of no device makes some ioctl()s look for a module of that name,
-	 * which takes seconds here. What is needed is there from now on.
-	 */
-	if (system("modprobe -qa af_packet af_packet_diag"))
-		printf("modprobe: some module is built in, or missing\n");
-	write_file("/proc/sys/kernel/modprobe", "\n");
 	/* Many steps wait for RCU with RTNL held. */
 	write_file("/sys/kernel/rcu_expedited", "1");
 	find_ports();
@@ -574,4 +566,31 @@ int main(int argc, char **argv)
 	       (unsigned long long)opt.seed + n - 1,
 	       (unsigned long long)(now_ms() - start) / 1000);
 	return code ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const char helper[] = "/proc/sys/kernel/modprobe";
+	char modprobe[256] = "";
+	int code = parse(argc, argv);
+	FILE *f;
+
+	if (code >= 0)
+		return code;
+	/* The name of no device makes some ioctl()s look for a module of that name,
+	 * which takes seconds here. What is needed is there from now on.
+	 */
+	if (system("modprobe -qa af_packet af_packet_diag"))
+		printf("modprobe: some module is built in, or missing\n");
+	f = fopen(helper, "r");
+	if (f) {
+		if (!fgets(modprobe, sizeof(modprobe), f))
+			modprobe[0] = '\0';
+		fclose(f);
+		write_file(helper, "\n");
+	}
+	code = run();
+	if (modprobe[0])
+		write_file(helper, modprobe);
+	return code;
 }
