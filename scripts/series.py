@@ -439,6 +439,32 @@ def check_untouched(series: list[Patch]) -> None:
             raise Error(f"{WHERE} has uncommitted edits ({line[3:]}): {hint}")
 
 
+def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
+    """Make the commits on the first of these bases that the series applies to.
+
+    They begin with the newest. Those behind the one that is taken are deleted from
+    the cache: whoever uses them has a copy."""
+    for number, repo in enumerate(repos, 1):
+        git("fetch", "-q", repo, "+base:refs/tpacket4/base")
+        new = text("rev-parse", "refs/tpacket4/base")
+        title = text("log", "-1", "--format=%s", new)
+        try:
+            head = build_commits(new, series)
+        except Error as err:
+            err = Error(f"{err}\nThe base is {title}.")
+            if resolve("HEAD") and new != resolve("base"):
+                port = f"git -C {WHERE} rebase --onto {new[:12]} base"
+                err = Error(f"{err}\nTo port the series: {port}; make import")
+            if number == len(repos):
+                raise err from None
+            print(f"{err}\nUntil then, the release before is used.", file=sys.stderr)
+            continue
+        for old in repos[number:]:
+            shutil.rmtree(old)
+        return new, head
+    raise Error("no base kernel")
+
+
 def tree(force: bool, keep: bool) -> str:
     series = read_series()
     base = subprocess.run([TOP / "scripts/base"], check=False, stdout=subprocess.PIPE)
@@ -446,11 +472,11 @@ def tree(force: bool, keep: bool) -> str:
         raise Skip("skipped: no base kernel, and no network to fetch it")
     if base.returncode:
         raise Error("no base kernel")
-    repo = base.stdout.decode().strip()
+    repos = base.stdout.decode().split()
     if not (LINUX / ".git").exists():
         if LINUX.exists():
             raise Error(f"{WHERE} is no git tree: remove it")
-        create_linux(repo)
+        create_linux(repos[0])
     if not force:
         try:
             check_untouched(series)
@@ -458,17 +484,8 @@ def tree(force: bool, keep: bool) -> str:
             if not keep:
                 raise
             return f"{err}\n{WHERE} is used as it is"
-    git("fetch", "-q", repo, "+base:refs/tpacket4/base")
-    new = text("rev-parse", "refs/tpacket4/base")
+    new, head = build_on_first(repos, series)
     title = text("log", "-1", "--format=%s", new)
-    try:
-        head = build_commits(new, series)
-    except Error as err:
-        err = Error(f"{err}\nThe base is {title}.")
-        if resolve("HEAD") and new != resolve("base"):
-            port = f"git -C {WHERE} rebase --onto refs/tpacket4/base base"
-            err = Error(f"{err}\nTo port the series: {port}; make import")
-        raise err from None
     before = resolve("HEAD")
     if force and before and before != resolve(SYNCED):
         print(f"{WHERE} was {before[:12]} (git reflog knows it)", file=sys.stderr)

@@ -349,7 +349,61 @@ class SeriesTest(unittest.TestCase):
         newer = newer.replace("function_2", "renamed_2")
         self.write("kernel/net/old.c", newer)
         said = self.series("tree", fail=True)
-        self.assertIn("rebase --onto refs/tpacket4/base base", said)
+        self.assertRegex(said, "rebase --onto [0-9a-f]{12} base")
+
+    def release(self, number: int, code: str, deb: bool = True) -> None:
+        """apt knows 6.12.<number> from now on and, with deb, has it."""
+        self.write("kernel/Makefile", MAKEFILE.replace("= 1\n", f"= {number}\n"))
+        self.write("kernel/net/old.c", code)
+        self.write("bin/apt-cache", f"#!/bin/sh\necho Version: 6.12.{number}-1\n")
+        sources = self.top / "deb/usr/src"
+        sources.mkdir(parents=True, exist_ok=True)
+        tar = sources / "linux-source-6.12.tar.xz"
+        shutil.make_archive(str(tar)[:-7], "xztar", self.top, "kernel")
+        self.write(
+            "deb/DEBIAN/control",
+            f"Package: linux-source-6.12\nVersion: 6.12.{number}-1\n"
+            "Architecture: all\nMaintainer: Tester\nDescription: kernel\n",
+        )
+        self.run_in(self.top, "dpkg-deb", "-b", "deb", "apt.deb")
+        get = f"cp {self.top}/apt.deb ." if deb else "echo no such file; exit 100"
+        self.write("bin/apt-get", f"#!/bin/sh\n{get}\n")
+        self.write("bin/dpkg-query", "#!/bin/sh\nexit 1\n")
+        for path in (self.top / "bin").iterdir():
+            path.chmod(0o755)
+
+    def test_point_releases(self) -> None:
+        del self.env["KERNEL"]
+        self.env["PATH"] = f"{self.top}/bin:{self.env['PATH']}"
+        self.release(1, CODE)
+        shutil.copy(SCRIPTS / "tar2git.py", self.top / "scripts")
+        self.series("tree")
+        cache = self.top / "cache/tpacket4"
+
+        def cached() -> list[str]:
+            return sorted(path.name for path in cache.glob("base-*.git"))
+
+        self.assertEqual(cached(), ["base-6.12.1-1.git"])
+        # one that the series applies to is taken
+        self.release(2, CODE + "\n")
+        self.assertIn("on Linux 6.12.2,", self.series("tree"))
+        self.assertEqual(cached(), ["base-6.12.2-1.git"])
+        # one that cannot be downloaded does not keep anybody from work
+        self.release(3, CODE, deb=False)
+        said = self.series("tree")
+        self.assertIn("6.12.3-1 cannot be had; 6.12.2-1 is used", said)
+        self.assertIn("on Linux 6.12.2,", said)
+        # nor do two that the series does not apply to
+        for number in 3, 4:
+            self.release(number, CODE.replace("return 2;", f"return 2{number};"))
+            said = self.series("tree")
+            self.assertIn("does not apply", said)
+            self.assertIn(f"The base is Linux 6.12.{number}.", said)
+            self.assertRegex(said, "To port the series: .*; make import")
+            self.assertIn("on Linux 6.12.2,", said)
+        self.release(5, CODE)
+        self.assertIn("on Linux 6.12.5,", self.series("tree"))
+        self.assertEqual(cached(), ["base-6.12.5-1.git"])
 
     def use_7_3(self, old: str = "function_8", new: str = "renamed_8") -> None:
         """The next make tree is on Linux 7.3, in which net/old.c differs."""
