@@ -425,7 +425,8 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         script: str, name: str, nic: str, *env: str, cases: str = "", boot: str = ""
     ) -> Test:
         path = XL710 / "tests" / f"{script}.sh"
-        command = ["env", *short, *env, "bash", str(path), *cases.split()]
+        command = ["env", f"BUILD={BUILD}", *short, *env, "bash", str(path)]
+        command += cases.split()
         append = ["--append", boot] if boot else []
         vm = ["--nic", nic, *append, "--qemu"]  # main() knows which
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)

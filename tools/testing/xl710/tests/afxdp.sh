@@ -4,7 +4,7 @@
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-TPBENCH=$(dirname "$0")/../../../../build/tpbench/tpbench
+TPBENCH=$BUILD/tpbench/tpbench
 # an address that nobody has: the stack does not answer, tpbench does
 IPX=10.71.0.77
 

@@ -8,7 +8,7 @@
 # each of two network namespaces, $NS0 and $NS1, with $IF0 and $IF1 for names
 # and 10.71.0.1, 10.71.0.2 and fd71::1, fd71::2 for addresses.
 #
-# XL710_SHORT=1 asks for the short form.
+# XL710_SHORT=1 asks for the short form; BUILD is where scripts/progs puts programs.
 
 set -euo pipefail
 
@@ -18,6 +18,7 @@ IP60=fd71::1 IP61=fd71::2
 SHORT=${XL710_SHORT:-}
 FAILED=0
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+BUILD=${BUILD:-$HERE/../../../../build}
 PIDS=()
 
 ok()

@@ -3,15 +3,13 @@
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
-#	SELFTESTS=DIR  if not what scripts/progs selftests built
-#	PCAP=DIR       if libpcap is not where scripts/progs pcap put it
 #	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-SELFTESTS=${SELFTESTS:-$HERE/../../../../build/selftests/net/tpacket4}
-PCAP=${PCAP:-$HERE/../../../../build/pcap/lib}
+SELFTESTS=$BUILD/selftests/net/tpacket4
+PCAP=$BUILD/pcap/lib
 PARTS=${TP4_PARTS:-ports $([ "$SHORT" ] || echo faults) bridge tcpdump}
 NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)

@@ -12,7 +12,7 @@
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-XSKXCEIVER=${XSKXCEIVER:-$HERE/../../../../build/selftests/bpf/xskxceiver}
+XSKXCEIVER=${XSKXCEIVER:-$BUILD/selftests/bpf/xskxceiver}
 VETH=xlv
 HUGE=/proc/sys/vm/nr_hugepages
 DMA_DEBUG=/sys/kernel/debug/dma-api
