@@ -172,18 +172,22 @@ if [ -z "$SHORT" ]; then
 	run "traffic: TCP, MTU 9000, offloads off"
 	check "traffic: offloads on again" set_offloads on
 fi
+check "traffic: no bad checksum" no_more_csum_errors
 # legacy-rx has five buffers of 1728 bytes a packet, too little for MTU 9000
 check "traffic: MTU 8000" set_mtu 8000
 check "traffic: legacy-rx, MTU 8000" legacy_rx on
+csum_errors=$(csum_errors)	# which the reset has cleared
 check "traffic: legacy-rx, ping, all sizes to MTU 8000" sizes 7972
 run "traffic: legacy-rx, TCP, MTU 8000"
 check "traffic: legacy-rx, MTU 1500" set_mtu 1500
 check "traffic: legacy-rx, ping, all sizes to MTU 1500" sizes 1472
 run "traffic: legacy-rx, TCP"
+check "traffic: legacy-rx, no bad checksum" no_more_csum_errors
 check "traffic: legacy-rx off" legacy_rx off
+csum_errors=$(csum_errors)
 check "traffic: MTU 9702, the most that the driver takes" set_mtu 9702
 check "traffic: ping, all sizes to MTU 9702" sizes 9674
 check "traffic: MTU 1500" set_mtu 1500
-check "traffic: no bad checksum" no_more_csum_errors
+check "traffic: no bad checksum with packets of up to 9702 bytes" no_more_csum_errors
 check "traffic: no bad checksum in the stack" tcp_csum_clean
 finish
