@@ -460,7 +460,7 @@ def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
             print(f"{err}\nUntil then, the release before is used.", file=sys.stderr)
             continue
         for old in repos[number:]:
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)  # another clone may do so, too
         return new, head
     raise Error("no base kernel")
 
@@ -472,7 +472,7 @@ def tree(force: bool, keep: bool) -> str:
         raise Skip("skipped: no base kernel, and no network to fetch it")
     if base.returncode:
         raise Error("no base kernel")
-    repos = base.stdout.decode().split()
+    repos = base.stdout.decode().splitlines()
     if not (LINUX / ".git").exists():
         if LINUX.exists():
             raise Error(f"{WHERE} is no git tree: remove it")
