@@ -584,10 +584,9 @@ int main(int argc, char **argv)
 		printf("modprobe: some module is built in, or missing\n");
 	f = fopen(helper, "r");
 	if (f) {
-		if (!fgets(modprobe, sizeof(modprobe), f))
-			modprobe[0] = '\0';
+		if (fgets(modprobe, sizeof(modprobe), f))
+			write_file(helper, "\n");
 		fclose(f);
-		write_file(helper, "\n");
 	}
 	code = run();
 	if (modprobe[0])

@@ -121,7 +121,7 @@ discards()
 # holds the sender back when a receiver gets no CPU in time.
 one()
 {
-	local out try before name="xskxceiver: $1, $2: $4"
+	local out try before lost name="xskxceiver: $1, $2: $4"
 
 	# i40e_add_xsk_frag() takes virt_to_page() of a buffer that is vmapped.
 	# With a virtual memory map that is harmless, else it is an oops.
@@ -149,9 +149,10 @@ one()
 		case $out in
 		*'ok 1 PASS'* | *'ok 1 # SKIP '*) break ;;
 		esac
+		lost=$(($(discards) - before))
 		echo "# $name: try $try: $(why "$out" || :)," \
-			"$(($(discards) - before)) packets found no buffer"
-		[ "$(discards)" -gt "$before" ] || break
+			"$lost packets found no buffer"
+		[ "$lost" -gt 0 ] || break
 	done
 	case $out in
 	*'ok 1 PASS'*)
