@@ -11,9 +11,10 @@ its message in series/SLUG.msg, the new files themselves, whole, at their place
 in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
 
 On Linux 7.3, FILE.d/SLUG@7.3.patch replaces that, and an empty one leaves FILE as
-it is; if FILE is new in SLUG, it changes FILE. Another kernel takes those of the base
-whose version is nearest. What is imported on 7.3 and differs from what the files
-without @ give there is written to files with @7.3.
+it is; if FILE is new in SLUG, it changes FILE. A patch that changes nothing on a base
+is left out there. Another kernel takes those of the base whose version is nearest.
+What is imported on 7.3 and differs from what the files without @ give there is
+written to files with @7.3.
 
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
@@ -83,6 +84,9 @@ class Patch:
 
     def edits_on(self, base: str) -> dict[str, bytes]:
         return self.plain() | self.edits.get(base, {})
+
+    def is_on(self, base: str) -> bool:
+        return bool(self.new or any(self.edits_on(base).values()))
 
 
 # --- git ---------------------------------------------------------------------
@@ -374,7 +378,8 @@ def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
     """Edits with this base's @ that change nothing."""
     if base == BASES[0]:
         return
-    for number, patch in enumerate(reversed(series)):
+    made = [patch for patch in series if patch.is_on(base)]
+    for number, patch in enumerate(reversed(made)):
         commit = f"{head}~{number}"
         for path in patch.edits.get(base, {}):
             if without_at(patch, path, f"{commit}^") == blob_in(commit, path):
@@ -389,7 +394,8 @@ def build_commits(commit: str, series: list[Patch]) -> str:
         env = {"GIT_INDEX_FILE": f"{scratch}/index"}
         git("read-tree", commit, env=env)
         there = set(git("ls-files", "-z", env=env).decode().split("\0"))
-        for number, patch in enumerate(series, 1):
+        made = [patch for patch in series if patch.is_on(base)]
+        for number, patch in enumerate(made, 1):
             lines = b""
             for name, (mode, data) in patch.new.items():
                 if name in there:
@@ -497,7 +503,8 @@ def tree(force: bool, keep: bool) -> str:
     base = nearest(new)
     for name in needless(series, head, base):
         print(f"{name}: not needed on {title}; git rm it", file=sys.stderr)
-    return f"{WHERE}: {len(series)} patches on {title}, with the edits for {base}"
+    count = text("rev-list", "--count", f"{new}..{head}")
+    return f"{WHERE}: {count} patches on {title}, with the edits for {base}"
 
 
 # --- from commits to files ---------------------------------------------------
@@ -551,6 +558,17 @@ def assign_sets(series: list[Patch], old: list[Patch]) -> None:
                 f"{patch.slug} is of [{patch.set}], but stands behind another set: "
                 f"move it in {MANIFEST} first, and make tree"
             )
+
+
+def put_back(series: list[Patch], old: list[Patch], base: str) -> None:
+    """Add the patches for another base only, each where it stood."""
+    before: str | None = None
+    for patch in old:
+        if not patch.is_on(base):
+            slugs = [p.slug for p in series]
+            after = slugs.index(before) + 1 if before in slugs else 0
+            series.insert(after, patch)
+        before = patch.slug
 
 
 def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
@@ -614,6 +632,7 @@ def import_(force: bool) -> str:
             raise Error(f"{slug}: the commit is empty")
         series.append(patch)
     assign_sets(series, old)
+    put_back(series, old, nearest(base))
 
     # What is written must lead back to what was read, to the last byte.
     again = build_commits(base, series)
@@ -708,14 +727,16 @@ def format_() -> str:
     if not resolve("HEAD"):
         raise Error("no build/linux: make tree first")
     commits = text("rev-list", "--reverse", "base..HEAD").split()
-    series = read_series()
+    base = nearest(resolve("base") or "")
+    all_patches = read_series()
+    series = [patch for patch in all_patches if patch.is_on(base)]
     if resolve("HEAD") != resolve(SYNCED) or len(commits) != len(series):
         raise Error("build/linux has other patches than the files: make import first")
     if not commits:
         raise Error("the series has no patches")
     # The last commit of each set, in order
     sets = {patch.set: commit for patch, commit in zip(series, commits, strict=True)}
-    names = {name.split()[0] for name in sets}
+    names = {patch.set.split()[0] for patch in all_patches}
     for cover in (TOP / "series").glob("*.cover"):
         if cover.stem not in names:
             raise Error(f"series/{cover.name}: {MANIFEST} has no set {cover.stem}")

@@ -620,7 +620,7 @@ static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
 {
 	struct veth_tp4 *tp4;
 
-	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL_ACCOUNT);
+	tp4 = kzalloc_obj(*tp4, GFP_KERNEL_ACCOUNT);
 	if (!tp4)
 		return NULL;
 

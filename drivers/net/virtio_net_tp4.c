@@ -644,7 +644,7 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 	u32 nr = vi->sq[queue].vq->num_max;
 	struct virtnet_tp4 *tp4;
 
-	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL_ACCOUNT);
+	tp4 = kzalloc_obj(*tp4, GFP_KERNEL_ACCOUNT);
 	if (!tp4)
 		return NULL;
 

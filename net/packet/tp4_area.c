@@ -159,7 +159,7 @@ struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
 	if (cpu_dcache_is_aliasing())
 		return ERR_PTR(-EOPNOTSUPP);
 
-	area = kzalloc(sizeof(*area), GFP_KERNEL_ACCOUNT);
+	area = kzalloc_obj(*area, GFP_KERNEL_ACCOUNT);
 	if (!area)
 		return ERR_PTR(-ENOMEM);
 

@@ -313,7 +313,7 @@ struct tp4_packet_array *tp4a_skb_source_new(size_t elems)
 	struct tp4_skb_source *source;
 	struct tp4_packet_array *a;
 
-	source = kzalloc(sizeof(*source), GFP_KERNEL);
+	source = kzalloc_obj(*source);
 	if (!source)
 		return NULL;
 
@@ -473,7 +473,7 @@ tp4a_skb_sink_new(size_t elems, void *opaque,
 	struct tp4_packet_array *a;
 	struct tp4_skb_sink *sink;
 
-	sink = kzalloc(sizeof(*sink), GFP_KERNEL);
+	sink = kzalloc_obj(*sink);
 	if (!sink)
 		return NULL;
 

@@ -39,7 +39,7 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 {
 	struct tp4_queue *q;
 
-	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
+	q = kzalloc_obj(*q, GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return NULL;
 

@@ -102,8 +102,8 @@ struct tp4_tx_load {
  * @skbs:	the skbs of the batch
  * @first:	first frame of each packet of the batch
  * @lens:	posted length of each packet of the batch
- * @nr_returns: number of descriptors in @returns
- * @returns:	descriptors that tp4_tx_flush() returns
+ * @nr_done: number of descriptors in @done
+ * @done:	descriptors that tp4_tx_flush() returns
  * @freed:	entries of @pkts freed by other contexts
  * @in_flight:	number of packets in state TP4_TX_IN_FLIGHT
  * @pkts:	one entry for each slot of the ring
@@ -121,11 +121,11 @@ struct tp4_tx {
 	int			ifindex;
 	u32			batch;
 	u32			nr_skbs;
-	u32			nr_returns;
+	u32			nr_done;
 	struct sk_buff		*skbs[TP4_TX_BATCH];
 	struct tp4_tx_pkt	*first[TP4_TX_BATCH];
 	u32			lens[TP4_TX_BATCH];
-	struct tpacket4_desc	returns[TP4_TX_RETURNS];
+	struct tpacket4_desc	done[TP4_TX_RETURNS];
 
 	struct llist_head	freed ____cacheline_aligned_in_smp;
 	atomic_t		in_flight;
@@ -150,16 +150,16 @@ struct tp4_tx_call {
 
 static void tp4_tx_flush(struct tp4_tx *tx)
 {
-	if (tx->nr_returns)
-		tp4q_return(tx->q, tx->returns, tx->nr_returns);
-	tx->nr_returns = 0;
+	if (tx->nr_done)
+		tp4q_return(tx->q, tx->done, tx->nr_done);
+	tx->nr_done = 0;
 }
 
 static void tp4_tx_add_return(struct tp4_tx *tx, u64 idx, u8 error)
 {
-	if (tx->nr_returns == TP4_TX_RETURNS)
+	if (tx->nr_done == TP4_TX_RETURNS)
 		tp4_tx_flush(tx);
-	tx->returns[tx->nr_returns++] = (struct tpacket4_desc) {
+	tx->done[tx->nr_done++] = (struct tpacket4_desc) {
 		.idx = idx,
 		.error = error,
 	};

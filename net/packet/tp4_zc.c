@@ -196,7 +196,7 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	if (tp4_zc_is_taken(dev, n - 1))
 		return -EBUSY;
 
-	zc = kzalloc(sizeof(*zc), GFP_KERNEL_ACCOUNT);
+	zc = kzalloc_obj(*zc, GFP_KERNEL_ACCOUNT);
 	if (!zc)
 		return -ENOMEM;
 	zc->rx.q = rx;

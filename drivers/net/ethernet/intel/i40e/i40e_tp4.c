@@ -666,7 +666,7 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 	struct device *dev = &vsi->back->pdev->dev;
 	struct i40e_tp4 *tp4;
 
-	tp4 = kzalloc(sizeof(*tp4), GFP_KERNEL);
+	tp4 = kzalloc_obj(*tp4);
 	if (!tp4)
 		return NULL;
 
