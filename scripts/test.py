@@ -445,11 +445,15 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("generator", "generator", "xl710-gen"),
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
     ]
+    if BASE != BASES[0]:  # which cannot lease queues
+        tests.append(test("tp4", "netkit", "xl710", "TP4_PARTS=netkit"))
     for item in tests:
         item.alone = item.name in XL710_TIMED
         if long:
             item.timeout = 3600
-        elif kernel != "plain" and (kernel, item.name) != ("debug", "xl710-tp4"):
+        elif kernel != "plain" and not (
+            kernel == "debug" and item.name in ("xl710-tp4", "xl710-netkit")
+        ):
             item.only_named = "slow there"
         elif item.name == "xl710-afxdp":
             item.only_named = "xl710-xskxceiver looks at AF_XDP"

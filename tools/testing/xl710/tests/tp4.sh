@@ -3,7 +3,8 @@
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
-#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump
+#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit,
+#	               for the selftests zc_netkit
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +33,18 @@ fault_tests()
 		not_ok "tp4: fault"
 	# shellcheck disable=SC2034 # log_clean() reads it
 	DMESG_START=$(dmesg | wc -l)
+}
+
+# One of them removes port 1, finds it again, and makes it v4b once more.
+netkit_tests()
+{
+	local pci back="nsenter --net=/proc/1/ns/net ip link set"
+
+	pci=$(realpath "/sys/bus/pci/devices/$PCI1")
+	nsx env TPACKET4_PORT_REPLUG="echo 1 >$pci/remove;
+		echo 1 >/sys/bus/pci/rescan; until n=\$(ls $pci/net); do :; done;
+		$back \$n netns $NS name v4b; ip link set v4b up" \
+		"$SELFTESTS/zc_netkit" || not_ok "tp4: zc_netkit"
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
@@ -176,7 +189,7 @@ cleanup()
 	teardown
 } 2>/dev/null
 
-for prog in zc_port fault zc_bridge echo.py; do
+for prog in zc_port zc_netkit fault zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: scripts/progs selftests"
 		exit 0
@@ -202,10 +215,11 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS == *ports* || $PARTS == *faults* ]]; then
+if [[ $PARTS =~ ports|faults|netkit ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
+	[[ $PARTS != *netkit* ]] || netkit_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then

@@ -148,14 +148,6 @@ static int one_channel(const char *name)
 	return ethtool_ioctl(name, &ch);
 }
 
-static bool is_virtio(const char *name)
-{
-	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-
-	return !ethtool_ioctl(name, &info) &&
-	       !strcmp(info.driver, "virtio_net");
-}
-
 /* In promiscuous mode: the packets have arbitrary addresses. */
 static int port_up(const char *name, bool up)
 {
@@ -225,12 +217,7 @@ FIXTURE_SETUP(netkit)
 	if (err == -EOPNOTSUPP)
 		SKIP(return, "the kernel has no netkit");
 	ASSERT_EQ(0, err);
-	err = lease_wait();
-	if (err == -EINVAL && !is_virtio(if_b)) {
-		del_netkit();
-		SKIP(return, "the driver of v4b has no queue management operations");
-	}
-	ASSERT_EQ(NK_QUEUE, err);
+	ASSERT_EQ(NK_QUEUE, lease_wait());
 	self->container = other_netns();
 	ASSERT_LT(0, self->container);
 	ASSERT_EQ(0, move_netkit(IFLA_NET_NS_PID, self->container));
