@@ -22,15 +22,17 @@ enum {
 	LEASE_IFINDEX = 1, LEASE_QUEUE,	/* NETDEV_A_ */
 	NETKIT_MODE = 5,		/* IFLA_ */
 	NETKIT_PAIRING = 10,		/* IFLA_ */
-	SINGLE = 1,			/* NETKIT_DEVICE_ */
+	PAIR, SINGLE,			/* NETKIT_DEVICE_ */
 };
 
 /* ---- the network ---- */
 
-/* Adds a netkit device without peer that can lease one queue; 0 or -errno. */
-static int add_netkit(void)
+/* Adds a netkit device that can lease one queue, or one of a pair, which cannot.
+ * Returns 0 or -errno.
+ */
+static int add_netkit(bool single)
 {
-	__u32 queues = NK_QUEUE + 1, l2 = 0, single = SINGLE;
+	__u32 queues = NK_QUEUE + 1, l2 = 0, pairing = single ? SINGLE : PAIR;
 	struct link_req req = {
 		.h.nlmsg_len = NLMSG_LENGTH(sizeof(req.i)),
 		.h.nlmsg_type = RTM_NEWLINK,
@@ -45,7 +47,7 @@ static int add_netkit(void)
 	add_attr(&req, IFLA_INFO_KIND, "netkit", 7);
 	data = add_attr(&req, IFLA_INFO_DATA, NULL, 0);
 	add_attr(&req, NETKIT_MODE, &l2, sizeof(l2));
-	add_attr(&req, NETKIT_PAIRING, &single, sizeof(single));
+	add_attr(&req, NETKIT_PAIRING, &pairing, sizeof(pairing));
 	end_nest(&req, data);
 	end_nest(&req, info);
 	return ask_link(&req);
@@ -213,7 +215,7 @@ FIXTURE_SETUP(netkit)
 	ASSERT_EQ(0, one_channel(if_a));
 	ASSERT_EQ(0, one_channel(if_b));
 
-	err = add_netkit();
+	err = add_netkit(true);
 	if (err == -EOPNOTSUPP)
 		SKIP(return, "the kernel has no netkit");
 	ASSERT_EQ(0, err);
@@ -307,6 +309,20 @@ TEST_F(netkit, no_second_socket)
 	EXPECT_EQ(-EOPNOTSUPP, open_nk(self, &self->nk, NK_QUEUE + 2));
 }
 
+/* The veth-like form of netkit has no queues of a card, and no mode of its own. */
+TEST_F(netkit, no_pair)
+{
+	struct zc_cfg cfg = { .ifname = if_nk, .n = 1 };
+	struct zc z;
+
+	ASSERT_EQ(0, add_netkit(false));
+	EXPECT_GT(0, lease());
+	EXPECT_EQ(0, set_up(if_nk, true));
+	EXPECT_EQ(-EOPNOTSUPP, zc_open(&z, &cfg));
+	zc_close(&z);
+	EXPECT_EQ(0, del_netkit());
+}
+
 TEST_F(netkit, not_with_af_xdp)
 {
 	void *umem = mmap(NULL, XSK_UMEM, PROT_READ | PROT_WRITE,
@@ -348,7 +364,7 @@ TEST_F(netkit, no_lease_of_what_is_taken)
 	ASSERT_EQ(0, del_netkit());
 	ASSERT_EQ(0, setns(self->home, CLONE_NEWNET));
 	ASSERT_EQ(0, open_b(&b));
-	ASSERT_EQ(0, add_netkit());
+	ASSERT_EQ(0, add_netkit(true));
 	EXPECT_EQ(-EBUSY, lease());
 	expect_passes(_metadata, &self->a, &b);
 	zc_close(&b);
