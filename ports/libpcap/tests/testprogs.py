@@ -121,8 +121,10 @@ def captures(name: str, *args: str) -> None:
 def nonblock() -> None:
     """It ends by pcap_breakloop() in a callback, then has no descriptors left."""
     processes = {v: start(v, "nonblocktest", "-i", "veth0") for v in LIBS}
-    time.sleep(2)
-    ping(20)
+    end = time.monotonic() + PATIENCE
+    # On a busy machine, it may be long until it waits for packets.
+    while any(p.poll() is None for p in processes.values()) and time.monotonic() < end:
+        ping(20)
     for version, process in processes.items():
         text, _ = process.communicate(timeout=PATIENCE)
         good = not process.returncode and "failed as expected" in text
