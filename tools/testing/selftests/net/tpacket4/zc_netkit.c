@@ -22,7 +22,7 @@ enum {
 	LEASE_IFINDEX = 1, LEASE_QUEUE,	/* NETDEV_A_ */
 	NETKIT_MODE = 5,		/* IFLA_ */
 	NETKIT_PAIRING = 10,		/* IFLA_ */
-	PAIR, SINGLE,			/* NETKIT_DEVICE_ */
+	PAIR = 0, SINGLE,		/* NETKIT_DEVICE_ */
 };
 
 /* ---- the network ---- */
