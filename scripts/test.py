@@ -62,7 +62,7 @@ SAME_IN_32_BIT = (
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
-ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs")
+ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs", "psock_snd")
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
@@ -77,6 +77,8 @@ EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.
 BOUNCE = "swiotlb=force"
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
+# xl710-pairs again, with other interrupts
+XL710_LONG = ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.
 SHARED_VECTOR = "other_pairs_of_the_vector_go_on"
@@ -408,7 +410,7 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         test = Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
-        on_debug = kernel == "debug" and (long or kind in ("split", "tap", "netkit"))
+        on_debug = kernel == "debug" and (long or kind in ("split", "netkit"))
         if kernel != "plain" and not on_debug:
             test.only_named = "make long has it"
         tests.append(test)
@@ -455,6 +457,8 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
             kernel == "debug" and item.name in ("xl710-tp4", "xl710-netkit")
         ):
             item.only_named = "slow there"
+        elif item.name in XL710_LONG:
+            item.only_named = "make long has it"
         elif item.name == "xl710-afxdp":
             item.only_named = "xl710-xskxceiver looks at AF_XDP"
     # The generator's rate leaves a debug kernel no time for anything else.
