@@ -36,7 +36,7 @@ from pathlib import Path
 import proc
 import races
 from place import BASE, BASES, BUILD, TOP
-from result import NO_MEMORY, SKIP, Result, read_log, read_tap
+from result import NO_MEMORY, SKIP, Result, is_stale_int3, read_log, read_tap
 
 SCRIPTS = TOP / "scripts"
 ARCH = os.getenv("ARCH", "")
@@ -212,17 +212,6 @@ def cut_log(log: Path, name: str) -> str:
     text = log.read_text(errors="replace") if log.exists() else ""
     _, _, rest = text.partition(f"guest-test: begin {name}\n")
     return re.split(r".*guest-test: begin ", rest, maxsplit=1)[0] if rest else text
-
-
-def is_stale_int3(kernel_log: str) -> bool:
-    """Did QEMU run an int3 where the kernel's memory has none any more?
-
-    TCG can go on with code from when the kernel was patching it; the kernel
-    knows nothing of that int3 by then, and dies.
-    """
-    _, _, oops = kernel_log.partition("Oops: int3")
-    before = re.search("Code: (.*?) <", oops)  # what trapped comes before the <
-    return bool(before) and not before[1].endswith("cc")
 
 
 def run_boot(
