@@ -727,7 +727,7 @@ def format_() -> str:
     if not resolve("HEAD"):
         raise Error("no build/linux: make tree first")
     commits = text("rev-list", "--reverse", "base..HEAD").split()
-    base = nearest(resolve("base") or "")
+    base = nearest("base")
     all_patches = read_series()
     series = [patch for patch in all_patches if patch.is_on(base)]
     if resolve("HEAD") != resolve(SYNCED) or len(commits) != len(series):
