@@ -102,7 +102,7 @@ struct tp4_tx_load {
  * @skbs:	the skbs of the batch
  * @first:	first frame of each packet of the batch
  * @lens:	posted length of each packet of the batch
- * @nr_done: number of descriptors in @done
+ * @nr_done:	number of descriptors in @done
  * @done:	descriptors that tp4_tx_flush() returns
  * @freed:	entries of @pkts freed by other contexts
  * @in_flight:	number of packets in state TP4_TX_IN_FLIGHT

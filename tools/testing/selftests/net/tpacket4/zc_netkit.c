@@ -309,7 +309,7 @@ TEST_F(netkit, no_second_socket)
 	EXPECT_EQ(-EOPNOTSUPP, open_nk(self, &self->nk, NK_QUEUE + 2));
 }
 
-/* The veth-like form of netkit has no queues of a card, and no mode of its own. */
+/* One of a pair cannot lease a queue, and has no zero-copy mode of its own. */
 TEST_F(netkit, no_pair)
 {
 	struct zc_cfg cfg = { .ifname = if_nk, .n = 1 };
