@@ -171,7 +171,7 @@ fetch_source() {
 }
 
 # find_accel CPU: sets accel to QEMU's options for a machine, with this CPU where it is
-# emulated, as ACCEL (kvm or tcg) says. Without ACCEL, KVM is only taken where the CPU
+# emulated, as ACCEL says (see scripts/vm). Without ACCEL, KVM is only taken where the CPU
 # has it: /dev/kvm may be there, and even make a VM, and still hang every kernel. It
 # does so in guests whose host gives them no hardware virtualization.
 #
@@ -188,14 +188,14 @@ find_accel() {
 		fi
 	fi
 	case $ACCEL in
-	tcg)
-		accel=(-accel 'tcg,thread=multi' -cpu "$1")
+	tcg | tcg,thread=*)
+		accel=(-accel "${ACCEL/%tcg/tcg,thread=multi}" -cpu "$1")
 		grep -qsw hypervisor /proc/cpuinfo || return 0
 		accel_append=tsc_early_khz=$(awk '/^cpu MHz/ {
 			printf "%.0f", $4 * 1000; exit }' /proc/cpuinfo)
 		;;
 	kvm) accel=(-accel kvm -cpu host) ;;
-	*) die "ACCEL=$ACCEL: must be tcg or kvm" ;;
+	*) die "ACCEL=$ACCEL: must be kvm, tcg or tcg,thread=single" ;;
 	esac
 }
 
