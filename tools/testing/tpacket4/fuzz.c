@@ -267,7 +267,10 @@ static void load_progs(void)
 	add_prog(xdp_redirect(dev_index("fz0a"), false));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_head, 14, true));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_head, -64, false));
-	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_tail, -20, true));
+	/* Not for fragments: if that takes all of one, both generic XDP and
+	 * veth's return its page as if it were not a page pool's.
+	 */
+	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_tail, -20, false));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_tail, 200, true));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_meta, -16, true));
 	rd.filter = filter_return(200);
