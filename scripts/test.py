@@ -13,8 +13,8 @@ the kernel is in build/test/. A kernel is booted once for all its tests, and aga
 a test that has crashed it. What cannot be built is a failure, or skipped if the network
 is missing; tests that do not need it still run.
 
-With ARCH=arm64, s390 or i386, only the selftests and the KUnit modules run, on a kernel
-for that machine; i386 and arm also run KUnit with kunit.py.
+With ARCH=arm64, s390 or i386, only the selftests, the KUnit modules and the library's
+tests run, on a kernel for that machine; i386 and arm also run KUnit with kunit.py.
 
 On the kcsan kernel, a data race is a failure if it involves V4; all races are in
 build/test/kcsan/races.txt. The counters of the gcov kernel are in build/coverage/.
@@ -45,6 +45,7 @@ NET = BUILD / ARCH / "selftests" / "net"
 TPACKET4 = NET / "tpacket4"
 FUZZ = BUILD / "tpacket4"
 XL710 = TOP / "tools/testing/xl710"
+ON_VETH = TOP / "tools/lib/tpacket4/tests/on_veth.sh"
 # How many times longer than on the plain kernel a test may take. KASAN and lockdep
 # are slow in software emulation, on a busy machine.
 SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
@@ -318,7 +319,7 @@ def find_guest_tests(kernel: str) -> list[Test]:
         if (TPACKET4 / path).exists():
             tests.append(Test(f"{name}-32", [path], cwd=TPACKET4))
     if ARCH:
-        return tests
+        return tests + find_lib_tests()[:2]
     for name in "psock_tpacket", "psock_fanout", "psock_snd":
         if (NET / name).exists():
             script = ".sh" if name == "psock_snd" else ""
@@ -330,32 +331,35 @@ def find_guest_tests(kernel: str) -> list[Test]:
         # Short, and from one seed: make fuzz and make soak are for more.
         tests.append(Test("fuzz", ["./fuzz", "-r", "1", "-n", "200"], cwd=FUZZ))
         tests.append(Test("soak", ["./soak", "-e", "40"], cwd=FUZZ))
-    tests += find_user_tests()
+    tests += [*find_lib_tests(), find_tpbench_test(), *find_pcap_tests()]
     for test in tests:
         if kernel != "plain" and test.name in ONLY_PLAIN:
             test.only_named = "slow there"
     return tests
 
 
-def find_user_tests() -> list[Test]:
-    """The library's tests, and tpbench's."""
-    lib, samples = TOP / "tools/lib/tpacket4/tests", TOP / "samples/tpacket4"
+def find_lib_tests() -> list[Test]:
+    """The library's tests; other architectures have the first two of them."""
+    tests, obj = TOP / "tools/lib/tpacket4/tests", BUILD / ARCH / "lib"
 
-    def test(name: str, cwd: Path, *command: str | Path) -> Test:
-        return Test(name, [str(word) for word in command], cwd=cwd)
+    def test(name: str, *command: str | Path) -> Test:
+        return Test(name, [str(word) for word in command], cwd=obj)
 
-    on_veth = lib / "on_veth.sh"
     return [
-        test("lib", BUILD / "lib", on_veth, "./lib_test", "tp4A", "tp4B"),
-        test("lib-cxx", BUILD / "lib", on_veth, "./lib_test_cxx", "tp4A", "tp4B"),
-        test("lib-examples", BUILD / "lib", on_veth, lib / "examples.sh"),
-        test("lib-ringtest", BUILD / "lib", lib / "ringtest.sh"),
-        test("tpbench", BUILD / "tpbench", on_veth, samples / "test.sh"),
-        *find_pcap_tests(on_veth),
+        test("lib", ON_VETH, "./lib_test", "tp4A", "tp4B"),
+        test("lib-byte-order", ON_VETH, tests / "byte_order.sh"),
+        test("lib-cxx", ON_VETH, "./lib_test_cxx", "tp4A", "tp4B"),
+        test("lib-examples", ON_VETH, tests / "examples.sh"),
+        test("lib-ringtest", tests / "ringtest.sh"),
     ]
 
 
-def find_pcap_tests(on_veth: Path) -> list[Test]:
+def find_tpbench_test() -> Test:
+    command = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
+    return Test("tpbench", command, cwd=BUILD / "tpbench")
+
+
+def find_pcap_tests() -> list[Test]:
     """Those of ports/libpcap, where that is built."""
     pcap, port = BUILD / "pcap", TOP / "ports/libpcap/tests"
     if not (pcap / "lib").exists():
@@ -364,7 +368,7 @@ def find_pcap_tests(on_veth: Path) -> list[Test]:
     for version in "v3", "v4", "zc":
         # V3 is what Debian's libpcap uses.
         lib = [] if version == "v3" else ["env", f"LD_LIBRARY_PATH={pcap}/lib"]
-        command = [*lib, str(on_veth), "./pcap_test", version, "tp4A", "tp4B"]
+        command = [*lib, str(ON_VETH), "./pcap_test", version, "tp4A", "tp4B"]
         tests.append(Test(f"pcap-{version}", command, cwd=pcap / "testprogs"))
     python = ["python3", "-B"]
     for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
@@ -559,7 +563,7 @@ def main() -> int:
     if ARCH and ARCH not in ARCH_KERNELS:
         sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
     kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
-    programs = PROGRAMS if not ARCH else ("selftests",) if kernels else ()
+    programs = PROGRAMS if not ARCH else PROGRAMS[:2] if kernels else ()
     patterns = args.tests.split()
     total = Result()
     not_asked_for: list[str] = []
