@@ -63,7 +63,8 @@ SAME_IN_32_BIT = (
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
-ONLY_PLAIN += ("pcap-v3", "pcap-tcpdump", "pcap-testprogs", "psock_snd")
+ONLY_PLAIN += ("pcap-v3", "pcap-v4", "pcap-zc", "pcap-tcpdump", "pcap-testprogs")
+ONLY_PLAIN += ("psock_snd", "tpacket4_cap")
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
@@ -428,12 +429,15 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         vm = ["--nic", nic, *append, "--qemu"]  # main() knows which
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
 
-    names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib"}
+    names = {path.stem for path in (XL710 / "tests").glob("*.sh")} - {"lib", "tp4"}
     # probe looks at the log from the boot on: first. After mqprio, as pairs uses it,
     # the base driver's RSS has one queue left: last.
-    two = ["probe", *sorted(names - {"probe", "generator", "pairs"}), "pairs"]
+    two = ["probe", *sorted(names - {"probe", "generator", "pairs"})]
+    parts = ["TP4_PARTS=ports"] if kernel == "debug" and not long else []
     tests = [
         *(test(name, name, "xl710") for name in two),
+        test("tp4", "tp4", "xl710", *parts),
+        test("pairs", "pairs", "xl710"),
         test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
         test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),
         test("pairs", "pairs-shared", "xl710,vectors=3", cases=SHARED_VECTOR),
