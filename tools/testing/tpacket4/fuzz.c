@@ -27,7 +27,8 @@
 #include <unistd.h>
 
 #define NUDGE_MS	300	/* a step that lasts so long gets a signal */
-#define STUCK_MS	180000	/* and is stuck in the kernel after this */
+#define STUCK_MS	180000	/* and is stuck in the kernel after this, */
+#define STARVED_MS	900000	/* or, if it could run, after this */
 
 struct round rd;
 
@@ -199,6 +200,24 @@ static void print_stuck(const struct worker *w)
 	print_file(path);
 }
 
+/* Packets that XDP sends round and round may leave it no CPU for minutes, on a
+ * debug kernel.
+ */
+static bool could_run(const struct worker *w)
+{
+	char path[64], state = 0;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", w->tid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return false;
+	if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(stat);
+	return state == 'R';
+}
+
 static bool nobody_stuck(unsigned int nr)
 {
 	static unsigned int seen[NR_WORKERS];
@@ -216,7 +235,8 @@ static bool nobody_stuck(unsigned int nr)
 		if (step != seen[i] || !since[i]) {
 			seen[i] = step;
 			since[i] = now;
-		} else if (now - since[i] > STUCK_MS) {
+		} else if (now - since[i] > STARVED_MS ||
+			   (now - since[i] > STUCK_MS && !could_run(w))) {
 			print_stuck(w);
 			ok = false;
 		} else if (now - since[i] > NUDGE_MS) {
