@@ -316,6 +316,21 @@ static int multicast_arrives(struct _test_data_sock *self, struct pv4 *s,
 	return n - 1;
 }
 
+/* The same, until it returns @want: newer kernels update the filter of a macvlan
+ * from a work queue.
+ */
+static int multicast_is(struct _test_data_sock *self, struct pv4 *s,
+			const char *mac, int want)
+{
+	uint64_t end = now_ms() + WAIT_MS;
+	int got;
+
+	do
+		got = multicast_arrives(self, s, mac);
+	while (got >= 0 && got != want && now_ms() < end);
+	return got;
+}
+
 /* A macvlan updates its filter before it removes an address, so trigger another
  * update.
  */
@@ -348,20 +363,20 @@ TEST_F(sock, memberships)
 	ASSERT_GT(16, mac[5]);
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		ASSERT_EQ(0, change_membership(s.fd, true, types[i], mac));
-		EXPECT_EQ(1, multicast_arrives(self, &s, mac));
+		EXPECT_EQ(1, multicast_is(self, &s, mac, 1));
 		ASSERT_EQ(0, change_membership(s.fd, false, types[i], mac));
 		ASSERT_EQ(0, make_filter_anew(s.fd, mac));
-		EXPECT_EQ(0, multicast_arrives(self, &s, mac)) {
+		EXPECT_EQ(0, multicast_is(self, &s, mac, 0)) {
 			TH_LOG("after membership of type %d", types[i]);
 		}
 	}
 	/* it is also removed with the socket */
 	ASSERT_EQ(0, change_membership(s.fd, true, PACKET_MR_MULTICAST, mac));
-	EXPECT_EQ(1, multicast_arrives(self, &s, mac));
+	EXPECT_EQ(1, multicast_is(self, &s, mac, 1));
 	pv4_close(&s);
 	ASSERT_EQ(0, pv4_open(&s, &cfg));
 	ASSERT_EQ(0, make_filter_anew(s.fd, mac));
-	EXPECT_EQ(0, multicast_arrives(self, &s, mac));
+	EXPECT_EQ(0, multicast_is(self, &s, mac, 0));
 	pv4_close(&s);
 }
 
