@@ -567,7 +567,7 @@ def main() -> int:
     if ARCH and ARCH not in ARCH_KERNELS:
         sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
     kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
-    programs = PROGRAMS if not ARCH else PROGRAMS[:2] if kernels else ()
+    programs = PROGRAMS if not ARCH else ("selftests", "lib") if kernels else ()
     patterns = args.tests.split()
     total = Result()
     not_asked_for: list[str] = []

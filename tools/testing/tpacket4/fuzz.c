@@ -205,17 +205,17 @@ static void print_stuck(const struct worker *w)
  */
 static bool could_run(const struct worker *w)
 {
-	char path[64], state = 0;
+	char path[64], state;
 	FILE *stat;
+	bool could;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", w->tid);
 	stat = fopen(path, "re");
 	if (!stat)
 		return false;
-	if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
+	could = fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
 	fclose(stat);
-	return state == 'R';
+	return could;
 }
 
 static bool nobody_stuck(unsigned int nr)

@@ -27,7 +27,7 @@ for ((i = 0; i < 600; i++)); do
 	[ "$(stat -c %s "$file")" -lt 82 ] || break
 	sleep 0.1
 done
-kill -INT "$pid"
+kill -INT "$pid" || :
 wait "$pid" || :
 pid=
 sed 's/^/# /' "$file.err"
