@@ -31,12 +31,18 @@ elapsed() {
 # on_exit COMMAND...: runs it when the script ends, also by a signal, after background
 # jobs have been ended. Only the last command registered is run.
 on_exit() {
-	# Once it ends, a second signal does not keep it from tidying up.
+	# Once it ends, a second signal does not keep it from tidying up. One that comes
+	# as the trap of EXIT begins would, if its own trap only called exit.
+	local tidy="trap '' HUP INT TERM; trap - EXIT; end_jobs;"
+
+	tidy+=$(printf ' %q' "$@")
 	# shellcheck disable=SC2064 # expanded now on purpose
-	trap "trap '' HUP INT TERM; end_jobs; $(printf '%q ' "$@")" EXIT
-	trap 'exit 129' HUP
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	{
+		trap "$tidy" EXIT
+		trap "$tidy; exit 129" HUP
+		trap "$tidy; exit 130" INT
+		trap "$tidy; exit 143" TERM
+	}
 }
 
 # child COMMAND...: runs it and returns its exit status, like a plain call. But bash runs

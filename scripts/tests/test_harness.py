@@ -189,6 +189,14 @@ class HarnessTest(unittest.TestCase):
     def test_a_signal_ends_ci_run_in_a_boot(self) -> None:
         self.stop_both_ways(".ci/run", "hang:qemu")
 
+    def test_a_signal_as_the_exit_trap_begins_does_not_end_it(self) -> None:
+        script = """. scripts/lib.sh; on_exit echo tidied
+            body=$(trap -p EXIT); body=${body#"trap -- '"}
+            eval "trap -- 'kill -TERM \\$\\$; $body\""""
+        command = ["bash", "-euc", script, "test"]
+        ran = subprocess.run(command, check=False, cwd=self.top, capture_output=True)
+        self.assertEqual((ran.returncode, ran.stdout), (143, b"tidied\n"))
+
     # --- what cannot be built -------------------------------------------------
 
     def run_test(self, fake: str) -> tuple[int, str, list[str]]:
