@@ -275,14 +275,15 @@ static void add_prog(int fd)
 
 static void load_progs(void)
 {
-	static const int actions[] = { XDP_PASS, XDP_DROP, XDP_TX, XDP_ABORTED,
+	static const int actions[] = { XDP_PASS, XDP_DROP, XDP_ABORTED,
 		XDP_PASS_TO_KERNEL, 77 };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(actions); i++)
 		add_prog(xdp_return(actions[i], i % 2));
 	add_prog(xdp_return(XDP_PASS, true));
-	add_prog(xdp_return(XDP_TX, true));
+	add_prog(xdp_send_back(false));
+	add_prog(xdp_send_back(true));
 	add_prog(xdp_redirect(dev_index("fz1a"), true));
 	add_prog(xdp_redirect(dev_index("fz0a"), false));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_head, 14, true));

@@ -461,6 +461,13 @@ out:
 #define MOV(d, i)	INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
 #define CALL(f)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
 #define EXIT		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+/* One packet of 16: else, some would go round for ever and leave no CPU time. */
+#define DROP_SOME \
+	CALL(BPF_FUNC_get_prandom_u32), \
+	INSN(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_0, 0, 0, 15), \
+	INSN(BPF_JMP | BPF_JNE | BPF_K, BPF_REG_0, 0, 2, 0), \
+	MOV(BPF_REG_0, XDP_DROP), \
+	EXIT
 #define LEN(array)	(sizeof(array) / sizeof((array)[0]))
 
 int bpf_load(enum bpf_prog_type type, const struct bpf_insn *insns,
@@ -491,9 +498,17 @@ int xdp_return(int action, bool frags)
 	return xdp_load(prog, LEN(prog), frags);
 }
 
+int xdp_send_back(bool frags)
+{
+	struct bpf_insn prog[] = { DROP_SOME, MOV(BPF_REG_0, XDP_TX), EXIT };
+
+	return xdp_load(prog, LEN(prog), frags);
+}
+
 int xdp_redirect(int ifindex, bool frags)
 {
 	struct bpf_insn prog[] = {
+		DROP_SOME,
 		MOV(BPF_REG_1, ifindex),
 		MOV(BPF_REG_2, 0),
 		CALL(BPF_FUNC_redirect),

@@ -51,6 +51,8 @@ int64_t ethtool_sum(const char *name, const char *suffix);
 int bpf_load(enum bpf_prog_type type, const struct bpf_insn *insns,
 	     unsigned int n, uint32_t flags);
 int xdp_return(int action, bool frags);
+/* These two drop some packets. */
+int xdp_send_back(bool frags);
 int xdp_redirect(int ifindex, bool frags);
 int xdp_adjust(int helper, int delta, bool frags);
 int filter_return(int len);
