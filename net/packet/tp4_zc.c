@@ -251,8 +251,12 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 		tp4_zc_disable(zc, ECANCELED);
 	WRITE_ONCE(po->tp4_zc_pair, n);
 	if (n) {
-		/* tp4_zc_pair is set, so the hook stays unregistered. */
+		/* tp4_zc_pair is set, so the hook stays unregistered. If
+		 * NETDEV_DOWN did it before, nobody has waited for the packets
+		 * that are being received.
+		 */
 		set_hook(sk, false);
+		synchronize_net();
 		if (po->ifindex > 0)
 			err = tp4_zc_enable(po, n);
 		else if (po->fanout)
@@ -416,7 +420,7 @@ static bool tp4_zc_is_sent(const struct tp4_queue *q)
 	return READ_ONCE(q->in) == in;
 }
 
-static bool tp4_zc_is_done(const struct packet_sock *po)
+static bool tp4_zc_is_done(const struct packet_sock *po, bool *down)
 {
 	const struct tp4_zc *zc;
 	bool done;
@@ -425,6 +429,7 @@ static bool tp4_zc_is_done(const struct packet_sock *po)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
+	*down = !done && !(READ_ONCE(zc->dev->flags) & IFF_UP);
 	rcu_read_unlock();
 	return done;
 }
@@ -433,11 +438,15 @@ static bool tp4_zc_is_done(const struct packet_sock *po)
 static int tp4_zc_wait(struct packet_sock *po)
 {
 	long left = sock_sndtimeo(&po->sk, false);
+	bool down = false;
 
 	left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
-						tp4_zc_is_done(po), left);
+						tp4_zc_is_done(po, &down) ||
+						down, left);
 	if (left < 0)
 		return left;
+	if (down)
+		return -ENETDOWN;
 	return left ? 0 : -ETIMEDOUT;
 }
 

@@ -66,6 +66,82 @@ TEST_F_TIMEOUT(life, sender_on_and_off, 300)
 	expect_intact(_metadata, &self->p);
 }
 
+/* A filter that takes long */
+static int slow_filter(void)
+{
+	const struct bpf_insn prog[] = {
+		MOV_K(BPF_REG_6, 0),
+		CALL(BPF_FUNC_ktime_get_ns),
+		ADD_K(BPF_REG_6, 1),
+		JMP_K(BPF_JLT, BPF_REG_6, 250000, -3),
+		MOV_K(BPF_REG_0, 0xffff),
+		EXIT,
+	};
+	/* not bpf_load(): the verifier's log of it is long */
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+		.insn_cnt = ARRAY_SIZE(prog), .insns = (uintptr_t)prog,
+		.license = (uintptr_t)"GPL",
+	};
+
+	return bpf_call(BPF_PROG_LOAD, &attr);
+}
+
+static void send_plain_for_ever(int fd)
+{
+	char pkt[100];
+
+	fill_packet(pkt, sizeof(pkt), 0);
+	pin_to_cpu(1);
+	while (send(fd, pkt, sizeof(pkt), 0) != 1)
+		;
+}
+
+/* When the device goes down, it unregisters the socket's hook, and does not
+ * wait for packets that are being received. They must not find the ring in
+ * zero-copy mode.
+ */
+TEST_F_TIMEOUT(life, on_and_off_while_down, 300)
+{
+	int i, plain, prog, rounds = pv4_fast() ? 20 : 60;
+	struct zc *b = &self->p.b;
+	uint64_t end;
+	pid_t pid;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	zc_close(&self->p.a);
+	ASSERT_EQ(0, zc_set(b, 0));
+	ASSERT_LE(0, zc_all_back(b, ECANCELED, WAIT_MS));
+	zc_refill(b);
+	prog = slow_filter();
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, setsockopt(b->s.fd, SOL_SOCKET, SO_ATTACH_BPF, &prog,
+				sizeof(prog)));
+	plain = plain_socket(_metadata, if_a, 0);
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		send_plain_for_ever(plain);
+	pin_to_cpu(0);
+	for (i = 0; i < rounds; i++) {
+		end = now_ms() + WAIT_MS;
+		while (zc_recv(b, self->p.buf, BUF_SIZE, 1) <= 0)
+			ASSERT_GT(end, now_ms());
+		ASSERT_EQ(0, set_up(if_b, false));
+		ASSERT_EQ(0, zc_set(b, 1));
+		ASSERT_EQ(0, zc_set(b, 0));
+		ASSERT_LE(0, zc_all_back(b, ECANCELED, WAIT_MS)) {
+			TH_LOG("round %d: descriptors are lost", i);
+		}
+		ASSERT_TRUE(zc_books_closed(b));
+		zc_refill(b);
+		ASSERT_EQ(0, set_up(if_b, true));
+	}
+	kill(pid, SIGKILL);
+	close(plain);
+}
+
 /* Two processes compete for a queue: at most one has it at any time. */
 TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
 {
