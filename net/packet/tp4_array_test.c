@@ -1702,6 +1702,81 @@ static void xdp_tx_may_find_no_room(struct kunit *test)
 	tp4a_free(xdp.to_kernel);
 }
 
+/* 37 frames: more bytes than helpers for XDP programs can reach */
+#define LONG_FRAMES	37
+
+static u8 long_byte(u32 pos)
+{
+	return pos ^ pos >> 8 ^ pos >> 16;
+}
+
+static bool long_bytes_ok(const u8 *data, u32 len, u32 *pos)
+{
+	u32 i;
+
+	for (i = 0; i < len; i++) {
+		if (data[i] != long_byte((*pos)++))
+			return false;
+	}
+	return true;
+}
+
+static int xmit_long(void *arg, struct xdp_frame *frame)
+{
+	struct skb_shared_info *sinfo = xdp_get_shared_info_from_frame(frame);
+	u32 i, pos = 0;
+	bool ok;
+
+	ok = long_bytes_ok(frame->data, frame->len, &pos);
+	for (i = 0; i < sinfo->nr_frags; i++) {
+		const skb_frag_t *frag = &sinfo->frags[i];
+
+		ok = ok && long_bytes_ok(skb_frag_address(frag),
+					 skb_frag_size(frag), &pos);
+	}
+	*(bool *)arg = ok && pos == LONG_FRAMES * ROOM;
+	xdp_return_frame(frame);
+	return 0;
+}
+
+static void xdp_gets_all_of_a_long_packet(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	bool ok = false;
+	struct tp4_xdp xdp = {
+		.buff = &buff,
+		.rxq = &rxq,
+		.xmit = xmit_long,
+		.arg = &ok,
+	};
+	struct tp4_frame_set p;
+	u32 i, k, pos = 0;
+
+	xdp_new(test, &xdp, send_all);
+	xdp.prog->aux->xdp_has_frags = true;
+	for (i = 0; i < LONG_FRAMES; i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < LONG_FRAMES; i++) {
+		u8 *data;
+
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		tp4f_set_frame(&p, ROOM, tp4f_get_data_offset(&p),
+			       i + 1 == LONG_FRAMES);
+		data = tp4f_get_data(&p);
+		for (k = 0; k < ROOM; k++)
+			data[k] = long_byte(pos++);
+	}
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 0);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, xdp.tx, 1);
+	KUNIT_EXPECT_TRUE(test, ok);
+	tp4a_free(xdp.to_kernel);
+}
+
 static unsigned int expect_headroom(const void *ctx,
 				    const struct bpf_insn *insn)
 {
@@ -1801,6 +1876,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(frames_are_filled_in_any_order),
 	KUNIT_CASE(xdp_sees_frames_in_any_order),
 	KUNIT_CASE(xdp_tx_may_find_no_room),
+	KUNIT_CASE(xdp_gets_all_of_a_long_packet),
 	KUNIT_CASE(xdp_has_less_headroom_before_a_tag),
 	{}
 };

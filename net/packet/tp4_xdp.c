@@ -71,7 +71,7 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 	do {
 		u32 len = tp4f_get_frame_len(p);
 
-		__bpf_xdp_store_bytes(buff, pos, tp4f_get_data(p), len);
+		bpf_xdp_copy_buf(buff, pos, tp4f_get_data(p), len, true);
 		pos += len;
 	} while (tp4f_next_frame(p));
 	return true;
@@ -105,7 +105,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 		tp4f_set_frame(p, part, offset, pos + part == len);
 		if (p->curr == p->start)
 			memcpy(tp4f_get_data(p) - meta, buff->data_meta, meta);
-		__bpf_xdp_load_bytes(buff, pos, tp4f_get_data(p), part);
+		bpf_xdp_copy_buf(buff, pos, tp4f_get_data(p), part, false);
 		pos += part;
 	}
 	/* The remaining frames are free. */
