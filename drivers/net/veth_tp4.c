@@ -43,6 +43,8 @@ struct veth_tp4_poll {
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* for packets of the peer */
 	u32			max_len;	/* check longer packets; 0: all */
+	int			packets;	/* received, for statistics */
+	int			work;	/* same with segments, for the budget */
 };
 
 /**
@@ -225,6 +227,42 @@ static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
 		veth_tp4_copy_skbs(poll);
 }
 
+/* Number of packets that an skb is segmented into; an estimate, as its sender
+ * need not say how many.
+ */
+static int veth_tp4_num_segs(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) ? 1 + skb->len / skb_shinfo(skb)->gso_size : 1;
+}
+
+/* Deliver an skb to the stack of a peer without a zero-copy socket. As from
+ * this end's stack, GSO packets are segmented before an XDP program.
+ */
+static void veth_tp4_rcv_skb(struct veth_tp4_poll *poll, struct sk_buff *skb)
+{
+	struct sk_buff *segs, *next;
+
+	if (!skb_is_gso(skb) || !rcu_access_pointer(poll->rq->xdp_prog)) {
+		veth_tp4_deliver_stack(poll->peer, skb);
+		return;
+	}
+	poll->work += veth_tp4_num_segs(skb) - 1;
+	segs = skb_gso_segment(skb, NETIF_F_SG);
+	if (IS_ERR(segs)) {
+		kfree_skb(skb);
+		poll->stats->rx_drops++;
+		return;
+	}
+	if (segs) {
+		consume_skb(skb);
+		skb = segs;
+	}
+	skb_list_walk_safe(skb, segs, next) {
+		skb_mark_not_on_list(segs);
+		veth_tp4_deliver_stack(poll->peer, segs);
+	}
+}
+
 /* Receive a packet with a checksum or GSO request. It is copied to an skb; the
  * packets before it are flushed first, to keep the order.
  * Return: 0, or an error if it cannot be sent.
@@ -248,11 +286,12 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	tp4a_flush(poll->to);
 	if (poll->local) {
 		veth_tp4_cb(skb)->is_frame = false;
+		poll->work += veth_tp4_num_segs(skb) - 1;
 		poll->stats->rx_drops +=
 			tp4a_add_skb(poll->local->from_stack, skb);
 		veth_tp4_take_skbs(poll);
 	} else {
-		veth_tp4_deliver_stack(poll->peer, skb);
+		veth_tp4_rcv_skb(poll, skb);
 	}
 	return 0;
 }
@@ -307,7 +346,7 @@ static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 }
 
 /* Receive the packets that the peer has posted. */
-static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
+static void veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *tx = poll->peer->tx;
 	struct tp4_frame_set p;
@@ -318,31 +357,33 @@ static int veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 			min(READ_ONCE(poll->rq->dev->mtu),
 			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
 	tp4a_populate(tx);
-	while (done < budget && tp4a_next_packet(tx, &p)) {
+	while (poll->work < budget && tp4a_next_packet(tx, &p)) {
 		veth_tp4_rcv_packet(poll, &p);
+		poll->work++;
 		if (++done % VETH_TP4_BATCH == 0)
 			veth_tp4_flush_peer(poll);
 	}
 	veth_tp4_flush_peer(poll);
-	return done;
+	poll->packets += done;
 }
 
 /* Receive packets of the peer's stack or XDP for a zero-copy ring. */
-static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
+static void veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *from = poll->local->from_stack;
 	struct veth_stats *stats = poll->stats;
 	struct veth_rq *rq = poll->rq;
-	int done = 0;
 
-	while (done < budget) {
+	while (poll->work < budget) {
 		void *ptr = __ptr_ring_consume(&rq->xdp_ring);
 		bool is_frame = veth_is_xdp_frame(ptr);
 		struct sk_buff *skb = ptr;
+		int segs;
 
 		if (!ptr)
 			break;
-		done++;
+		poll->packets++;
+		poll->work++;
 		if (is_frame) {
 			struct xdp_frame *frame = veth_ptr_to_xdp(ptr);
 
@@ -356,11 +397,17 @@ static int veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 		stats->xdp_bytes += skb->len;
 		__skb_push(skb, ETH_HLEN);
 		veth_tp4_cb(skb)->is_frame = is_frame;
+		segs = veth_tp4_num_segs(skb);
 		stats->rx_drops += tp4a_add_skb(from, skb);
+		if (unlikely(segs > 1)) {
+			/* They may be thousands: have those of one packet only.
+			 */
+			poll->work += segs - 1;
+			veth_tp4_take_skbs(poll);
+		}
 	}
 
 	veth_tp4_take_skbs(poll);
-	return done;
 }
 
 static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
@@ -392,7 +439,7 @@ static void veth_tp4_end_rx(struct veth_tp4_poll *poll)
 static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 {
 	struct veth_rq *rq = poll->rq;
-	int done = 0, share = budget;
+	int share = budget;
 
 	/* Share the budget, so that the peer's stack and its ring do not starve
 	 * each other. The budget may be one packet.
@@ -403,7 +450,9 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	}
 	if (poll->local) {
 		veth_tp4_begin_rx(poll);
-		done = veth_tp4_rcv_skbs(poll, share);
+		veth_tp4_rcv_skbs(poll, share);
+		/* The last packet may have had more segments. */
+		poll->work = min(poll->work, share);
 	} else if (!__ptr_ring_empty(&rq->xdp_ring)) {
 		budget -= share;
 	}
@@ -411,16 +460,16 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	if (poll->peer) {
 		poll->peer->tx_poll = poll;
 		tp4a_need_wakeup(poll->peer->tx, false);
-		done += veth_tp4_rcv_peer(poll, budget - done);
+		veth_tp4_rcv_peer(poll, budget);
 	}
 	if (poll->local)
 		veth_tp4_end_rx(poll);
 
 	/* veth_xdp_rcv() adds the rest of poll->stats. */
 	u64_stats_update_begin(&rq->stats.syncp);
-	rq->stats.vs.xdp_packets += done;
+	rq->stats.vs.xdp_packets += poll->packets;
 	u64_stats_update_end(&rq->stats.syncp);
-	return done;
+	return min(poll->work, budget);
 }
 
 /* The zero-copy queue pair of this end, if it receives, or NULL */
@@ -502,6 +551,10 @@ static int veth_tp4_napi_enable_unbound(struct net_device *dev,
 	unsigned int i;
 	int err;
 
+	/* While the device goes up, no queue has NAPI yet. */
+	if (!(dev->flags & IFF_UP))
+		return enable(dev, 0, dev->real_num_rx_queues);
+
 	for (i = 0; i < dev->real_num_rx_queues; i++) {
 		if (veth_tp4_has_napi(&priv->rq[i]))
 			continue;
@@ -563,12 +616,18 @@ static int veth_tp4_napi_get(struct net_device *dev, int queue)
 static void veth_tp4_napi_put(struct net_device *dev, int queue)
 {
 	struct veth_priv *priv = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(priv->peer);
 	struct veth_rq *rq = &priv->rq[queue];
 
 	rq->tp4_users--;
 	veth_tp4_set_xdp_features(priv);
-	if (!rq->tp4_users && !veth_napi_is_common(dev))
-		veth_napi_del_range(dev, queue, queue + 1);
+	if (rq->tp4_users || veth_napi_is_common(dev))
+		return;
+	veth_napi_del_range(dev, queue, queue + 1);
+	/* It may have found the ptr_ring full after NAPI had looked at it last.
+	 */
+	if (peer && queue < peer->real_num_tx_queues)
+		netif_tx_wake_queue(netdev_get_tx_queue(peer, queue));
 }
 
 /* The device goes up, and only zero-copy queue pairs need NAPI. */

@@ -116,6 +116,16 @@ static int do_up(struct ctx *c)
 	return do_flags(c, IFF_UP);
 }
 
+/* If some of its queues come up and others do not, none is left that does. */
+static int do_up_or_copy(struct ctx *c)
+{
+	int err = do_up(c);
+
+	if (err)
+		do_copy(c);
+	return err;
+}
+
 static int do_gro(struct ctx *c, bool on)
 {
 	struct ethtool_value v = { .cmd = ETHTOOL_SGRO, .data = on };
@@ -215,6 +225,8 @@ static const struct step device[] = {
 	{ do_gro_on, "GRO", COPIES },
 	{ do_gro_off, "no GRO", COPIES },
 	{ do_xdp, "XDP", ALLOCATES },
+	{ do_down, "down with XDP", COPIES },
+	{ do_up_or_copy, "up with XDP", ALLOCATES },
 	{ do_no_xdp, "no XDP", MAY_FAIL },
 	{ NULL },
 };

@@ -371,6 +371,41 @@ TEST_F(zc_meta, gso)
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 20001));
 }
 
+/* As the stack of this end would, a ring sends an XDP program no packet that is
+ * longer than others.
+ */
+TEST_F(zc_meta, gso_to_a_program)
+{
+	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
+					  VIRTIO_NET_HDR_GSO_TCPV4, 1000);
+	unsigned int from, payload = 25000, head = L4 + 20;
+	int fd, len;
+
+	if (!variant->zc_a || variant->zc_b)
+		SKIP(return, "only from a ring to the stack");
+	ASSERT_EQ(0, set_mtu(if_a, 1500));
+	ASSERT_EQ(0, set_mtu(if_b, 1500));
+	fd = xdp_const(XDP_PASS, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, xdp_attach_native(if_b, fd));
+	close(fd);
+	fill_ip4(pkt, IPPROTO_TCP, payload, 7);
+	ASSERT_EQ(0, send_a(self, &m, head + payload));
+	for (from = 0; from < payload; from += len - head) {
+		len = recv_b(self, WAIT_MS);
+		ASSERT_EQ((int)head + 1000, len);
+		EXPECT_TRUE(ip4_ok(buf, len, IPPROTO_TCP, payload, from, 7));
+	}
+	/* a header length that TCP cannot have */
+	pkt[L4 + 12] = 0;
+	ASSERT_EQ(0, send_a(self, &m, head + payload));
+	fill_packet(pkt, 60, 8);
+	ASSERT_EQ(0, send_a(self, NULL, 60));
+	ASSERT_EQ(60, recv_b(self, WAIT_MS));
+	EXPECT_TRUE(packet_ok(buf, 60, 60, 8));
+	ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+}
+
 /* Invalid metadata is returned, and the next packet is sent. */
 TEST_F(zc_meta, refused)
 {

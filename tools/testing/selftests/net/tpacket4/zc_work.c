@@ -4,6 +4,7 @@
  * of one packet is shared; an unbound queue pair causes no work.
  */
 #include "diag.h"
+#include "meta.h"
 #include "netdev.h"
 #include "task.h"
 #include "zc.h"
@@ -230,6 +231,9 @@ TEST_F_TIMEOUT(work, poll_for_refused_slots_wakes, 120)
 	}
 }
 
+/* Nanoseconds, as many as the kernel's word size allows */
+#define FAR_AWAY	(sizeof(long) == 8 ? "100000000000" : "4000000000")
+
 /* From here on if_b's NAPI runs when a timer says so that is far away: what is
  * sent stays where it is.
  */
@@ -239,7 +243,7 @@ static void hold_what_is_sent(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",
 			       "1000"));
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "gro_flush_timeout",
-			       "100000000000"));
+			       FAR_AWAY));
 	/* this one starts the timer */
 	ASSERT_EQ(0, zc_send_seq(&self->a, 100, 0));
 	ASSERT_EQ(100, zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS));
@@ -333,6 +337,99 @@ TEST_F_TIMEOUT(work, leaving_ends_a_waiting_send, 120)
 	EXPECT_FALSE(desc_is_kernels(pv4_slot(&self->a.s.tx, 1)));
 }
 
+/* So does the device going down. */
+TEST_F_TIMEOUT(work, down_ends_a_waiting_send, 120)
+{
+	pid_t sender = waiting_send(_metadata, self);
+
+	ASSERT_EQ(0, set_up(if_a, false));
+	EXPECT_EQ(1, exit_within(sender, WAIT_MS / 2)) {
+		kill(sender, SIGKILL);
+	}
+	ASSERT_EQ(0, set_up(if_a, true));
+}
+
+/* ---- a GSO packet is many ---- */
+
+#define TINY_PAYLOAD	30000
+#define TINY_SEGMENT	8
+#define NR_TINY		32
+
+/* Bytes of the kernel's memory that it cannot reclaim */
+static long kernel_memory(void)
+{
+	char line[128];
+	long kb = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SUnreclaim: %ld kB", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb * 1024;
+}
+
+/* All are there when NAPI runs; it has the segments of one of them at a time.
+ */
+TEST_F_TIMEOUT(work, tiny_segments_take_little_memory, 120)
+{
+	const struct virtio_net_hdr hdr = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+		.gso_size = TINY_SEGMENT, .hdr_len = L4 + 20,
+		.csum_start = L4, .csum_offset = check_at(IPPROTO_TCP),
+	};
+	const int len = sizeof(hdr) + L4 + 20 + TINY_PAYLOAD;
+	long before, *most = shared_memory(4096);
+	int i, plain, fd = self->b.s.fd, on = 1;
+	uint64_t end = now_ms() + 3 * WAIT_MS;
+	static char pkt[1 << 16];
+	__s64 all;
+	char byte;
+	pid_t pid;
+
+	if (variant->stack)
+		SKIP(return, "nothing is segmented for the stack");
+	if (!access("/sys/kernel/debug/kmemleak", F_OK))
+		SKIP(return, "a debug kernel keeps what has been freed");
+	ASSERT_TRUE(most != MAP_FAILED);
+	plain = plain_socket(_metadata, if_a, 0);
+	ASSERT_EQ(0, setsockopt(plain, SOL_PACKET, PACKET_VNET_HDR, &on,
+				sizeof(on)));
+	hold_what_is_sent(_metadata, self);
+	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL, 2000));
+	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL_BUDGET, 64));
+	ASSERT_EQ(0, set_sockopt(fd, SO_PREFER_BUSY_POLL, 1));
+	all = ethtool_stat(if_b, "rx_queue_0_xdp_packets") + NR_TINY;
+	memcpy(pkt, &hdr, sizeof(hdr));
+	fill_ip4(pkt + sizeof(hdr), IPPROTO_TCP, TINY_PAYLOAD, 0);
+	for (i = 0; i < NR_TINY; i++)
+		ASSERT_EQ(len, send(plain, pkt, len, 0));
+
+	before = kernel_memory();
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	while (!pid) {
+		long now = kernel_memory();
+
+		if (now > *most)
+			*most = now;
+	}
+	while (now_ms() < end && (!*most ||
+	       ethtool_stat(if_b, "rx_queue_0_xdp_packets") < all)) {
+		recv(fd, &byte, 1, MSG_DONTWAIT);
+		while (zc_recv(&self->b, self->buf, BUF_SIZE, 0) > 0)
+			;
+	}
+	kill(pid, SIGKILL);
+	EXPECT_LE(all, ethtool_stat(if_b, "rx_queue_0_xdp_packets"));
+	TH_LOG("%ld KiB more", (*most - before) / 1024);
+	/* in all, it is 100 MiB */
+	EXPECT_GT(before + (32 << 20), *most);
+	close(plain);
+}
+
 /* ---- a budget of one ---- */
 
 /* Packets from a zero-copy socket and from the stack, for a program that polls
@@ -352,7 +449,7 @@ TEST_F_TIMEOUT(work, busy_poll_budget_of_one, 120)
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",
 			       "1000"));
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "gro_flush_timeout",
-			       "100000000000"));
+			       FAR_AWAY));
 	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL, 2000));
 	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL_BUDGET, 1));
 	ASSERT_EQ(0, set_sockopt(fd, SO_PREFER_BUSY_POLL, 1));
