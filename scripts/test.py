@@ -78,6 +78,9 @@ VIRTIO_SMALL = "-f contents -t one_frame_a_packet -t offloads"
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.
 BOUNCE = "swiotlb=force"
+# The model sends so slowly that a short ring is full.
+SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
+FULL_RING = "-t stack_sends_beside_a_full_ring"
 # i40e's zero-copy mode: the others look at the model, and are slow on a debug kernel.
 XL710_DEBUG = ("xl710-tp4", "xl710-netkit")
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
@@ -445,6 +448,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
+        test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
     if BASE != BASES[0]:  # which cannot lease queues
         tests.append(test("tp4", "netkit", "xl710", "TP4_PARTS=netkit"))

@@ -545,12 +545,37 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	txq_trans_cond_update(txring_txq(tx_ring));
 }
 
+/* Number of descriptors that are left to the stack */
+static u32 i40e_tp4_reserved(const struct i40e_ring *tx_ring)
+{
+	return min_t(u32, I40E_TP4_TX_RESERVED, tx_ring->count / 2);
+}
+
+/* Wake the stack's queue. i40e_clean_tx_irq() only does so when it has cleaned
+ * packets of the stack, and, if the ring is short, with more room than there
+ * ever is.
+ */
+static void i40e_tp4_wake_stack(struct i40e_ring *tx_ring)
+{
+	struct net_device *dev = tx_ring->netdev;
+
+	/* Whoever stops the queue after this sees the new next_to_clean. */
+	smp_mb();
+	if (likely(!__netif_subqueue_stopped(dev, tx_ring->queue_index)) ||
+	    I40E_DESC_UNUSED(tx_ring) < i40e_tp4_reserved(tx_ring) ||
+	    !netif_carrier_ok(dev) ||
+	    test_bit(__I40E_VSI_DOWN, tx_ring->vsi->state))
+		return;
+	netif_wake_subqueue(dev, tx_ring->queue_index);
+	tx_ring->tx_stats.restart_queue++;
+}
+
 /* Send a run of packets.
  * Return: false if the ring has no room.
  */
 static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 {
-	u32 reserved = min_t(u32, I40E_TP4_TX_RESERVED, tx_ring->count / 2);
+	u32 reserved = i40e_tp4_reserved(tx_ring);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
 	u32 room, before = tp4a_nr_to_do(tx);
@@ -595,6 +620,7 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 	bool done = !i40e_tp4_reap(tx_ring);
 	int runs = 0;
 
+	i40e_tp4_wake_stack(tx_ring);
 	tp4a_need_wakeup(tx, false);
 	tp4a_populate(tx);
 	for (; tp4a_nr_to_do(tx); runs++) {

@@ -317,34 +317,11 @@ static bool i40e_tp4_is_idle(struct i40e_vsi *vsi, int queue_pair,
 	return idle;
 }
 
-/* Check for a reset that is pending or in progress. It needs RTNL only after
- * the reset, for the rebuild.
- */
+/* Check for a reset that is pending or in progress. */
 static bool i40e_tp4_in_reset(const struct i40e_pf *pf)
 {
 	return test_bit(__I40E_RESET_RECOVERY_PENDING, pf->state) ||
 	       test_bit(__I40E_RESET_INTR_RECEIVED, pf->state);
-}
-
-/* Reset the function to stop a queue pair. */
-static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
-			   const struct i40e_tp4 *tp4)
-{
-	struct i40e_pf *pf = vsi->back;
-	int ms;
-
-	if (test_bit(__I40E_IN_REMOVE, pf->state))
-		i40e_tp4_reset_done(pf, i40e_pf_reset(&pf->hw));
-	else if (!i40e_tp4_in_reset(pf))
-		i40e_do_reset(pf, I40E_PF_RESET_FLAG, true);
-
-	for (ms = 0; ms < I40E_TP4_RESET_MS; ms += 20) {
-		if (i40e_tp4_is_idle(vsi, queue_pair, tp4))
-			return;
-		msleep(20);
-	}
-	dev_err(&pf->pdev->dev, "cannot be reset, taken off the bus\n");
-	pci_clear_master(pf->pdev);
 }
 
 /* ---- switching of queue pairs ---- */
@@ -435,6 +412,18 @@ static void i40e_tp4_toggle_napi(struct i40e_vsi *vsi, int queue_pair,
 	napi_disable(&q_vector->napi);
 }
 
+/* Clean the rings of a queue pair, whose NAPI is disabled. */
+static void i40e_tp4_clean_pair(struct i40e_vsi *vsi, int queue_pair)
+{
+	i40e_clean_tx_ring(vsi->tx_rings[queue_pair]);
+	if (i40e_enabled_xdp_vsi(vsi)) {
+		/* Wait for ndo_xdp_xmit in progress. */
+		synchronize_net();
+		i40e_clean_tx_ring(vsi->xdp_rings[queue_pair]);
+	}
+	i40e_clean_rx_ring(vsi->rx_rings[queue_pair]);
+}
+
 /* Stop a queue pair, and clean its rings.
  * Return: false if the hardware does not stop. Then only the stack's Tx queue
  * is stopped, and the function must be reset.
@@ -454,14 +443,7 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 		return false;
 	}
 	msleep(I40E_TP4_RX_DRAIN_MS);
-
-	i40e_clean_tx_ring(tx_ring);
-	if (xdp) {
-		/* Wait for ndo_xdp_xmit in progress. */
-		synchronize_net();
-		i40e_clean_tx_ring(vsi->xdp_rings[queue_pair]);
-	}
-	i40e_clean_rx_ring(rx_ring);
+	i40e_tp4_clean_pair(vsi, queue_pair);
 	return true;
 }
 
@@ -484,6 +466,49 @@ static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 	if (!err)
 		i40e_tp4_toggle_stack(vsi, queue_pair, true);
 	return err;
+}
+
+/* Detach the rings of a queue pair that the hardware no longer uses, but that
+ * no reset has cleaned.
+ */
+static void i40e_tp4_drop_rings(struct i40e_vsi *vsi, int queue_pair,
+				const struct i40e_tp4 *tp4)
+{
+	mutex_lock(&vsi->tp4_lock);
+	if (i40e_tp4_is_attached(vsi, queue_pair, tp4)) {
+		i40e_tp4_toggle_napi(vsi, queue_pair, false);
+		i40e_tp4_clean_pair(vsi, queue_pair);
+		i40e_tp4_toggle_napi(vsi, queue_pair, true);
+	}
+	mutex_unlock(&vsi->tp4_lock);
+}
+
+/* Reset the function to stop a queue pair. */
+static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
+			   const struct i40e_tp4 *tp4)
+{
+	struct i40e_pf *pf = vsi->back;
+	int ms;
+
+	if (test_bit(__I40E_IN_REMOVE, pf->state)) {
+		i40e_tp4_reset_done(pf, i40e_pf_reset(&pf->hw));
+		goto drop;
+	}
+	/* A reset that the service task has begun needs RTNL only for the
+	 * rebuild. One that it is still to begin may have to wait for us.
+	 */
+	if (!test_bit(__I40E_RESET_RECOVERY_PENDING, pf->state))
+		i40e_do_reset(pf, I40E_PF_RESET_FLAG, true);
+
+	for (ms = 0; ms < I40E_TP4_RESET_MS; ms += 20) {
+		if (i40e_tp4_is_idle(vsi, queue_pair, tp4))
+			return;
+		msleep(20);
+	}
+	dev_err(&pf->pdev->dev, "cannot be reset, taken off the bus\n");
+	pci_clear_master(pf->pdev);
+drop:
+	i40e_tp4_drop_rings(vsi, queue_pair, tp4);
 }
 
 /* Take a queue pair back from its socket. The hardware no longer uses the

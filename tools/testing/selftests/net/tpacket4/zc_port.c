@@ -11,6 +11,7 @@
  */
 #include "meta.h"
 #include "netdev.h"
+#include "task.h"
 #include "xsk.h"
 #include "zc_load.h"
 #include "zc_many.h"
@@ -669,6 +670,50 @@ TEST_F_TIMEOUT(port, stack_sends_too, 120)
 	close(fd_b);
 	zc_close(&z);
 	free(buf);
+}
+
+/* It may do so where a short ring has no more room than V4 leaves it, too: V4
+ * sends as much as it can.
+ */
+TEST_F_TIMEOUT(port, stack_sends_beside_a_full_ring, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
+	int i, fd, err, nr = pv4_fast() ? 2000 : 10000;
+	uint64_t end = now_ms() + 3 * WAIT_MS;
+	uint32_t seq = 0;
+	char pkt[60];
+	struct zc z;
+	pid_t pid;
+
+	run("ethtool -G %s tx 64", if_a);
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	fd = plain_socket(_metadata, if_a, 0);
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		pin_to_cpu(0);	/* has this queue */
+		fill_packet(pkt, sizeof(pkt), 0);
+		for (i = 0; i < nr; i++) {
+			while (send(fd, pkt, sizeof(pkt), 0) < 0)
+				if (errno != ENOBUFS)
+					_exit(1);
+		}
+		_exit(0);
+	}
+	do {
+		while (!zc_put_seq(&z, 60, seq))
+			seq++;
+		ASSERT_EQ(0, zc_kick(&z));
+		err = exit_within(pid, 0);
+	} while (err == -EAGAIN && now_ms() < end);
+	EXPECT_EQ(0, err) {
+		TH_LOG("the stack's queue has stopped");
+		kill(pid, SIGKILL);
+	}
+	EXPECT_TRUE(zc_reap_all(&z, WAIT_MS));
+	close(fd);
+	zc_close(&z);
 }
 
 /* A tag that the hardware takes off is in its place in the ring, and one that a
