@@ -63,6 +63,7 @@ MODULE_IMPORT_NS(TPACKET4);
  *		the header
  * @xdp:	XDP program for packets in @rx
  * @xdp_buff:	context of the XDP program
+ * @xdp_hdr:	header of the packet that it runs on, for XDP metadata kfuncs
  * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
  * @refill:	timer that checks for posted Rx frames
  * @refill_ns:	its interval
@@ -83,6 +84,7 @@ struct virtnet_tp4 {
 	u32			buf_len;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
+	struct virtio_net_hdr_v1_hash xdp_hdr;
 	struct tp4_packet_array	*to_kernel;
 	struct hrtimer		refill;
 	u32			refill_ns;
@@ -358,6 +360,24 @@ static int virtnet_tp4_receive(struct virtnet_info *vi,
 	virtnet_tp4_rx_flush(tp4, xdp_xmit, stats);
 	virtnet_tp4_fill(vi, rq);
 	return packets;
+}
+
+/* The XDP program may run on a copy of the packet, without the header. */
+static void virtnet_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
+{
+	struct virtnet_tp4 *tp4 = arg;
+	const struct virtnet_info *vi = tp4->rq->vq->vdev->priv;
+
+	memcpy(&tp4->xdp_hdr, tp4f_get_data(p) - vi->hdr_len,
+	       sizeof(tp4->xdp_hdr));
+}
+
+static struct virtio_net_hdr_v1_hash *
+virtnet_tp4_xdp_hdr(const struct virtnet_info *vi, const struct xdp_buff *xdp)
+{
+	struct virtnet_tp4 *tp4 = vi->rq[xdp->rxq->queue_index].tp4;
+
+	return tp4 ? &tp4->xdp_hdr : NULL;
 }
 
 static int virtnet_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
@@ -677,6 +697,8 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 		tp4->buf_len = tp4_frame_room(parms->rx_opaque) + vi->hdr_len;
 		tp4->xdp.buff = &tp4->xdp_buff;
 		tp4->xdp.to_kernel = tp4->to_kernel;
+		if (vi->has_rss_hash_report)
+			tp4->xdp.prepare = virtnet_tp4_xdp_prepare;
 		tp4->xdp.xmit = virtnet_tp4_xdp_tx;
 		tp4->xdp.arg = tp4;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);
@@ -912,6 +934,12 @@ static int virtnet_tp4_receive(struct virtnet_info *vi,
 			       struct virtnet_rq_stats *stats)
 {
 	return 0;
+}
+
+static struct virtio_net_hdr_v1_hash *
+virtnet_tp4_xdp_hdr(const struct virtnet_info *vi, const struct xdp_buff *xdp)
+{
+	return NULL;
 }
 
 static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
