@@ -722,9 +722,10 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  *
  * POLLIN is set until the Rx slot returned last has been posted again, so
  * recycle received slots first. In zero-copy mode this also kicks both rings.
+ * With POLLIN, it belongs to the thread that uses the Rx ring.
  *
  * A socket error is returned once: after %ENETDOWN, the next call sleeps until
- * the device is up again and receives.
+ * the device is up again and receives. Of two threads, either may get it.
  *
  * Return: the events; 0 after the timeout or on a signal; or -errno: %ENETDOWN
  * if the device went down or was removed.
@@ -735,7 +736,9 @@ static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 	socklen_t len = sizeof(int);
 	int err = 0;
 
-	tp4_ring_flush(&s->rx);
+	/* The Rx ring may be another thread's. */
+	if (events & POLLIN)
+		tp4_ring_flush(&s->rx);
 	if (poll(&pfd, 1, timeout) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (pfd.revents & POLLNVAL)
@@ -1041,14 +1044,13 @@ static inline void tp4_close(struct tp4_socket *s)
 	s->fd = -1;
 }
 
-/* Ring opt (PACKET_RX_RING or PACKET_TX_RING) of nr descriptors; 0: none. */
+/* Set ring opt (PACKET_RX_RING or PACKET_TX_RING) to nr descriptors; 0: none.
+ */
 static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 				 __u32 flags)
 {
 	struct tpacket_req4 req;
 
-	if (!nr)
-		return 0;
 	memset(&req, 0, sizeof(req));
 	req.mr_fd = mr_fd;
 	req.desc_nr = nr;
@@ -1070,11 +1072,11 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 		headroom = sizeof(struct tpacket4_meta);
 	if (!err && opt->area)
 		err = tp4_area_register(opt->area, fd, headroom);
-	if (!err)
+	if (!err && opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     flags | (opt->to_stack ?
 					      TP4_RING_TO_STACK : 0));
-	if (!err)
+	if (!err && opt->tx_nr)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
 				     flags);
 	return err;
@@ -1091,7 +1093,8 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
  * Return: 0, or -errno: %EINVAL if @opt is incomplete or inconsistent or the
  * kernel does not have V4; else an error of socket(), PACKET_MEMREG,
  * PACKET_RX_RING or mmap(). After an error, @s is not open and its fd is -1;
- * the caller still has to close @opt->fd.
+ * the caller still has to close @opt->fd, which has no rings, but may have
+ * @opt->area.
  */
 static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 {
@@ -1119,8 +1122,12 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 			err = -errno;
 	}
 	if (err) {
-		if (!opt->fd)
+		if (!opt->fd) {
 			close(fd);
+		} else {
+			(void)__tp4_set_ring(fd, PACKET_RX_RING, -1, 0, 0);
+			(void)__tp4_set_ring(fd, PACKET_TX_RING, -1, 0, 0);
+		}
 		return err;
 	}
 

@@ -19,7 +19,6 @@
 
 #define NR		256u	/* descriptors in a ring */
 #define SIZE		2048u
-#define BIG_PAGE	(2u << 20)
 #define WAIT_MS		20000	/* emulated, on a busy machine */
 #define HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
 
@@ -315,6 +314,7 @@ static void receive_into_huge_pages(void)
 {
 	struct tp4_options opt = options(NR, 0);
 	__u64 frames[NR];
+	struct stat st;
 	int fd;
 
 	if (write_file(HUGE_PAGES, "4") || read_number(HUGE_PAGES) < 1) {
@@ -322,7 +322,9 @@ static void receive_into_huge_pages(void)
 		return;
 	}
 	CHECK_EQ(0, tp4_area_create_huge(&area, NR, SIZE));
-	CHECK_EQ(BIG_PAGE, area.len);
+	CHECK_EQ(0, fstat(area.memfd, &st));
+	CHECK(st.st_blksize > sysconf(_SC_PAGESIZE));
+	CHECK_EQ(st.st_blksize, area.len);
 	CHECK_EQ(0, tp4_open(&s, &opt));
 	tp4_pool_init(&pool, memory, 0, NR);
 	tp4_pool_get(&pool, frames, NR);
@@ -342,7 +344,7 @@ static void without_huge_pages_an_area_is_ordinary(void)
 {
 	write_file(HUGE_PAGES, "0");
 	CHECK_EQ(0, tp4_area_create_huge(&area, 6, SIZE));
-	CHECK(area.len < BIG_PAGE);
+	CHECK(area.len < 6 * SIZE + (size_t)sysconf(_SC_PAGESIZE));
 	CHECK(area.len >= 6 * SIZE);
 	memset(area.addr, 1, area.len);
 }
@@ -402,7 +404,9 @@ static void open_takes_a_socket_of_the_callers(void)
 	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
 	opt.fd = fd;
 	open_failed(__LINE__, opt, -EINVAL);
-	CHECK_EQ(0, close(fd));		/* still the caller's */
+	/* still the caller's, who may use something else */
+	CHECK_EQ(0, tp4_setopt(fd, PACKET_VERSION, TPACKET_V3));
+	CHECK_EQ(0, close(fd));
 
 	opt.fd = socket(AF_PACKET, SOCK_RAW, 0);
 	opt.tx_nr = NR;
@@ -764,6 +768,25 @@ static void wait_says_that_a_socket_is_closed(void)
 	CHECK_EQ(-EBADF, tp4_wait(&closed, POLLIN, WAIT_MS));
 }
 
+/* Another thread may be using the Rx ring, and writes to it without a lock. */
+static void wait_for_one_ring_leaves_the_other_alone(void)
+{
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	fd = plain_socket();
+	plain_send(fd, 1, 100, 0);
+	CHECK_EQ(POLLIN, tp4_wait(&s, POLLIN, WAIT_MS));
+	CHECK_EQ(1, tp4_ring_peek(&s.rx, 1));
+	tp4_ring_recycle(&s.rx, 1);
+	CHECK_EQ(1, s.rx.held);
+	CHECK_EQ(POLLOUT, tp4_wait(&s, POLLOUT, 0));
+	CHECK_EQ(1, s.rx.held);
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 0));
+	CHECK_EQ(0, s.rx.held);
+	close(fd);
+}
+
 static void promiscuous_until_the_socket_is_closed(void)
 {
 	CHECK_EQ(0, open_bound(NR, 0));
@@ -938,6 +961,7 @@ static const struct {
 	TEST(statistics_count_what_found_no_frame),
 	TEST(wait_tells_once_that_the_device_went_down),
 	TEST(wait_says_that_a_socket_is_closed),
+	TEST(wait_for_one_ring_leaves_the_other_alone),
 	TEST(promiscuous_until_the_socket_is_closed),
 	TEST(zero_copy_carries_packets_both_ways),
 	TEST(dry_receiver_goes_on_when_told),
