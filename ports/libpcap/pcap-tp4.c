@@ -71,9 +71,6 @@
 #define MIN_FRAMES	4096
 #define MAX_FRAMES	(1024*1024)
 
-/* Slots of the ring to look at in one go */
-#define BATCH		64
-
 /*
  * Packets to be woken for where they may gather.  More would come through
  * a reader's pipe in bursts that it has no room for.
@@ -93,15 +90,13 @@ post_frames(struct pcap_tp4 *tp4)
 }
 
 /*
- * Get memory for the packets, and make a ring that has a descriptor for each
- * of its frames.
+ * Get memory for the packets.
  */
 static int
-create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
+create_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
     u_int headroom)
 {
 	u_int buffer_size = handle->opt.buffer_size;
-	struct tp4_options options;
 	u_int frames = MIN_FRAMES;
 	int err;
 
@@ -110,32 +105,50 @@ create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
 	for (;;) {
 		err = tp4_area_create(&tp4->area, frames, frame_size);
 		if (err == 0) {
-			memset(&options, 0, sizeof(options));
-			options.area = &tp4->area;
-			options.rx_nr = frames;
-			options.headroom = headroom;
-			options.fd = handle->fd;
-			options.meta = 1;
-			options.to_stack = handle->opt.zc_stack;
-			err = tp4_open(&tp4->sock, &options);
-			if (err == 0) {
-				post_frames(tp4);
+			err = tp4_area_register(&tp4->area, handle->fd,
+			    headroom);
+			if (err == 0)
 				return (0);
-			}
 			tp4_area_destroy(&tp4->area);
 		}
 		/*
 		 * Is it more than there is, or than we may lock?  One page of
-		 * descriptors is the least that there can be.
+		 * descriptors is the least that there can be.  V3, which locks
+		 * nothing, may still have room for as much as was asked for.
 		 */
 		frames /= 2;
 		if ((err != -ENOBUFS && err != -ENOMEM) ||
 		    frames * sizeof(struct tpacket4_desc) <
-		    (size_t)getpagesize()) {
+		    (size_t)getpagesize() ||
+		    (!tp4->zerocopy && frames < buffer_size / frame_size)) {
 			errno = -err;
 			return (-1);
 		}
 	}
+}
+
+/*
+ * Make a ring that has a descriptor for each frame of the memory.
+ */
+static int
+create_ring(struct pcap_tp4 *tp4, pcap_t *handle)
+{
+	struct tp4_options options;
+	int err;
+
+	memset(&options, 0, sizeof(options));
+	options.mr_fd = handle->fd;
+	options.rx_nr = tp4->area.nr_frames;
+	options.fd = handle->fd;
+	options.meta = 1;
+	options.to_stack = handle->opt.zc_stack;
+	err = tp4_open(&tp4->sock, &options);
+	if (err != 0) {
+		errno = -err;
+		return (-1);
+	}
+	post_frames(tp4);
+	return (0);
 }
 
 /*
@@ -200,7 +213,8 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 		    sizeof(filter)) == -1)
 			goto fail;
 	}
-	if (create_ring(tp4, handle, frame_size, headroom) == 0)
+	if (create_area(tp4, handle, frame_size, headroom) == 0 &&
+	    create_ring(tp4, handle) == 0)
 		return (tp4);
 
 fail:
@@ -313,9 +327,18 @@ pcap_tp4_give_back(struct pcap_tp4 *tp4)
 int
 pcap_tp4_look(struct pcap_tp4 *tp4)
 {
-	if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock))
-		(void)tp4_rx_kick(&tp4->sock);
-	return (tp4_ring_peek(&tp4->sock.rx, BATCH) != 0);
+	struct pollfd pfd;
+
+	if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock)) {
+		/*
+		 * Not tp4_rx_kick(): an error of the socket is left to
+		 * whoever waits for packets.
+		 */
+		pfd.fd = tp4->sock.fd;
+		pfd.events = POLLIN;
+		(void)poll(&pfd, 1, 0);
+	}
+	return (tp4_ring_peek(&tp4->sock.rx, PCAP_TP4_BATCH) != 0);
 }
 
 /*

@@ -30,6 +30,11 @@
 #include <tpacket4.h>
 
 /*
+ * Slots of the ring to look at, and to give back, in one go.
+ */
+#define PCAP_TP4_BATCH	64
+
+/*
  * A packet, in one piece.
  */
 struct pcap_tp4_packet {
@@ -150,14 +155,14 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 }
 
 /*
- * Be done with the current packet.  Its frames go back to the kernel with the
- * others that were looked at in one go.
+ * Be done with the current packet.  Its frames go back to the kernel with
+ * others.
  */
 static inline void
 pcap_tp4_release(struct pcap_tp4 *tp4)
 {
 	tp4->done += tp4->frames;
-	if (tp4->done == tp4->sock.rx.seen)
+	if (tp4->done == tp4->sock.rx.seen || tp4->done >= PCAP_TP4_BATCH)
 		pcap_tp4_give_back(tp4);
 }
 

@@ -431,6 +431,12 @@ def test_many() -> None:
 # --- zero-copy mode ------------------------------------------------------------
 
 
+def right_ifindex() -> int:
+    show = run("ip", "-n", "right", "-json", "link", "show", "veth0")
+    index: int = json.loads(show)[0]["ifindex"]
+    return index
+
+
 def test_zerocopy() -> None:
     left("ethtool", "-K", "veth0", "tx", "off")  # the wire has checksums
     for name, words, options in (
@@ -439,10 +445,11 @@ def test_zerocopy() -> None:
         ("vlan", "vlan and udp", ""),
         ("ip", "ip", ""),
         ("inbound", "inbound", ""),
+        ("ifindex", f"ifindex {right_ifindex()}", ""),
         ("snaplen", "udp", "-s 100"),
     ):
         # What the one end sends is what the other one receives.
-        sent = "" if name == "inbound" else words
+        sent = "" if name in ("inbound", "ifindex") else words
         args = ["-i", "veth0", "-Q", "out", *f"{options} {sent}".split()]
         old = Capture(f"zc-{name}", args, False).begin()
         args = ["-i", "zc:veth0", *f"{options} {words}".split()]
@@ -525,26 +532,32 @@ def test_to_stack() -> None:
 
 
 def test_fallback() -> None:
-    """Who may not lock memory gets V3, and is not told."""
-    program = "setpriv --bounding-set=-ipc_lock prlimit --memlock=65536 tcpdump -Z root"
-    capture = Capture(
-        "fallback", ["-i", "veth0", "icmp"], True, program=program.split()
-    )
-    capture.begin()
-    v4 = capture.uses_v4()
-    ping("192.0.2.2", "-c", "5")
-    time.sleep(2)
-    capture.end()
-    nr = len(capture.packets())
-    result(not v4 and nr == 10, "V3 where memory may not be locked", f"{v4}, {nr}")
-    words = {line.split()[0] for line in capture.said.splitlines() if line.split()}
-    result(
-        "tcpdump:" in words
-        and "WARNING" not in capture.said
-        and "V4" not in capture.said,
-        "and nothing is said of it",
-        capture.said,
-    )
+    """Who may not lock as much memory as the buffer takes gets V3, and is not told."""
+    for name, limit, options in (
+        ("small", 64 << 10, []),
+        ("large", 9 << 20, ["-B", "65536"]),
+    ):
+        limited = f"setpriv --bounding-set=-ipc_lock prlimit --memlock={limit}"
+        program = f"{limited} tcpdump -Z root".split()
+        args = ["-i", "veth0", *options, "icmp"]
+        capture = Capture(f"fallback-{name}", args, True, program=program)
+        capture.begin()
+        v4 = capture.uses_v4()
+        ping("192.0.2.2", "-c", "5")
+        time.sleep(2)
+        capture.end()
+        nr = len(capture.packets())
+        title = f"V3 where less memory may be locked than a {name} buffer takes"
+        result(not v4 and nr == 10, title, f"{v4}, {nr}")
+        lines = capture.said.splitlines()
+        words = {line.split()[0] for line in lines if line.split()}
+        result(
+            "tcpdump:" in words
+            and "WARNING" not in capture.said
+            and "V4" not in capture.said,
+            "and nothing is said of it",
+            capture.said,
+        )
 
 
 def test_dumpcap() -> None:
