@@ -36,9 +36,12 @@ static void packet_open(struct port *p)
 		e = tp4_setopt(p->fd, PACKET_QDISC_BYPASS, p->cfg->bypass);
 		if (e)
 			errx(1, "PACKET_QDISC_BYPASS: %s", strerror(-e));
+		/* The limit is only for who has no CAP_NET_ADMIN. */
 		if (setsockopt(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf,
+			       sizeof(sndbuf)) &&
+		    setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf,
 			       sizeof(sndbuf)))
-			err(1, "SO_SNDBUFFORCE");
+			err(1, "SO_SNDBUF");
 	}
 	/* Do not receive what we, or others here, send. */
 	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);

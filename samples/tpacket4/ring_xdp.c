@@ -88,8 +88,9 @@ static void redirect_get(const struct port *p)
 	if (r->users++)
 		return;
 	r->map = check(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "tpbench",
-				      sizeof(int), sizeof(int), MAX_QUEUES,
-				      NULL), "map");
+				      sizeof(int), sizeof(int),
+				      p->cfg->zerocopy + p->cfg->queues, NULL),
+		       "map");
 	r->prog = check(redirect_load(r->map), "program");
 	r->link = check(bpf_link_create(r->prog, p->ifindex, BPF_XDP, &opts),
 			"attach the program");
