@@ -381,11 +381,16 @@ unsigned long tp4_queue_inode(const struct net_device *dev,
 	return sock_i_ino(dev->_rx[queue_pair].tp4->sk);
 }
 
+static bool tp4_zc_is_up(const struct tp4_zc *zc)
+{
+	return READ_ONCE(zc->dev->flags) & IFF_UP;
+}
+
 static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
 {
 	const struct net_device_ops *ops = zc->dev->netdev_ops;
 
-	if (unlikely(!(READ_ONCE(zc->dev->flags) & IFF_UP)))
+	if (unlikely(!tp4_zc_is_up(zc)))
 		return -ENETDOWN;
 	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
 }
@@ -429,7 +434,7 @@ static bool tp4_zc_is_done(const struct packet_sock *po, bool *down)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
-	*down = !done && !(READ_ONCE(zc->dev->flags) & IFF_UP);
+	*down = !done && !tp4_zc_is_up(zc);
 	rcu_read_unlock();
 	return done;
 }
