@@ -232,7 +232,13 @@ static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
  */
 static int veth_tp4_num_segs(const struct sk_buff *skb)
 {
-	return skb_is_gso(skb) ? 1 + skb->len / skb_shinfo(skb)->gso_size : 1;
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+	if (likely(!skb_is_gso(skb)))
+		return 1;
+	if (unlikely(shinfo->gso_size == GSO_BY_FRAGS))
+		return max_t(int, shinfo->gso_segs, 2);
+	return 1 + skb->len / shinfo->gso_size;
 }
 
 /* Deliver an skb to the stack of a peer without a zero-copy socket. As from

@@ -559,6 +559,9 @@ static void i40e_tp4_wake_stack(struct i40e_ring *tx_ring)
 {
 	struct net_device *dev = tx_ring->netdev;
 
+	/* A queue pair that is being switched has none. */
+	if (unlikely(!rcu_access_pointer(tx_ring->tp4->q_vector)))
+		return;
 	/* Whoever stops the queue after this sees the new next_to_clean. */
 	smp_mb();
 	if (likely(!__netif_subqueue_stopped(dev, tx_ring->queue_index)) ||

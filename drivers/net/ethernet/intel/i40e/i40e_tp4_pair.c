@@ -477,6 +477,7 @@ static void i40e_tp4_drop_rings(struct i40e_vsi *vsi, int queue_pair,
 	mutex_lock(&vsi->tp4_lock);
 	if (i40e_tp4_is_attached(vsi, queue_pair, tp4)) {
 		i40e_tp4_toggle_napi(vsi, queue_pair, false);
+		i40e_tp4_toggle_stack(vsi, queue_pair, false);
 		i40e_tp4_clean_pair(vsi, queue_pair);
 		i40e_tp4_toggle_napi(vsi, queue_pair, true);
 	}
@@ -488,10 +489,13 @@ static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
 			   const struct i40e_tp4 *tp4)
 {
 	struct i40e_pf *pf = vsi->back;
-	int ms;
+	int err, ms;
 
 	if (test_bit(__I40E_IN_REMOVE, pf->state)) {
-		i40e_tp4_reset_done(pf, i40e_pf_reset(&pf->hw));
+		err = i40e_pf_reset(&pf->hw);
+		if (err)
+			pci_clear_master(pf->pdev);
+		i40e_tp4_reset_done(pf, err);
 		goto drop;
 	}
 	/* A reset that the service task has begun needs RTNL only for the
