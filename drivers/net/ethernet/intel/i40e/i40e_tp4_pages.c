@@ -36,10 +36,9 @@ static u32 i40e_pages_truesize(const struct i40e_ring *rx_ring, u32 len)
 #if PAGE_SIZE < 8192
 	return rx_ring->xdp.frame_sz;
 #else
-	return rx_ring->rx_offset ?
-	       SKB_DATA_ALIGN(len + rx_ring->rx_offset) +
-	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) :
-	       SKB_DATA_ALIGN(len);
+	/* With legacy-rx, XDP still needs the skb_shared_info. */
+	return SKB_DATA_ALIGN(len + rx_ring->rx_offset) +
+	       SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
 #endif
 }
 
