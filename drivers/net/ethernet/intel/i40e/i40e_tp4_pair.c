@@ -104,7 +104,7 @@ void i40e_tp4_attach_ring(struct i40e_ring *ring)
 
 /**
  * i40e_tp4_start() - start the zero-copy queue pairs of a VSI
- * @vsi:	the VSI, which is up
+ * @vsi:	the VSI; nothing is done if it is down
  *
  * Context: Under RTNL, or while __I40E_CONFIG_BUSY is set.
  */
@@ -113,6 +113,8 @@ void i40e_tp4_start(struct i40e_vsi *vsi)
 	struct i40e_tp4 *tp4;
 	unsigned long i;
 
+	if (test_bit(__I40E_VSI_DOWN, vsi->state))
+		return;
 	rcu_read_lock();
 	xa_for_each(&vsi->tp4, i, tp4) {
 		if (i >= vsi->num_queue_pairs) {
