@@ -425,7 +425,7 @@ static bool tp4_zc_is_sent(const struct tp4_queue *q)
 	return READ_ONCE(q->in) == in;
 }
 
-static bool tp4_zc_is_done(const struct packet_sock *po, bool *down)
+static bool tp4_zc_is_done(const struct packet_sock *po, bool *lost)
 {
 	const struct tp4_zc *zc;
 	bool done;
@@ -434,24 +434,26 @@ static bool tp4_zc_is_done(const struct packet_sock *po, bool *down)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
-	*down = !done && !tp4_zc_is_up(zc);
+	*lost = !done && (!tp4_zc_is_up(zc) || READ_ONCE(po->sk.sk_err));
 	rcu_read_unlock();
 	return done;
 }
 
-/* Sleep until all posted packets have been returned. */
+/* Sleep until all posted packets have been returned, or the device goes down,
+ * or the driver has lost the queue pair.
+ */
 static int tp4_zc_wait(struct packet_sock *po)
 {
 	long left = sock_sndtimeo(&po->sk, false);
-	bool down = false;
+	bool lost = false;
 
 	left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
-						tp4_zc_is_done(po, &down) ||
-						down, left);
+						tp4_zc_is_done(po, &lost) ||
+						lost, left);
 	if (left < 0)
 		return left;
-	if (down)
-		return -ENETDOWN;
+	if (lost)
+		return sock_error(&po->sk) ?: -ENETDOWN;
 	return left ? 0 : -ETIMEDOUT;
 }
 
@@ -464,8 +466,8 @@ static int tp4_zc_wait(struct packet_sock *po)
  * all posted packets have been returned.
  *
  * Context: Process context, may sleep.
- * Return: 0, -EBUSY if the socket is no longer in zero-copy mode, -ENETDOWN,
- * -ETIMEDOUT, or -ERESTARTSYS.
+ * Return: 0, -EBUSY if the socket is no longer in zero-copy mode, -ENETDOWN or
+ * another error that the driver reported, -ETIMEDOUT, or -ERESTARTSYS.
  */
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 {

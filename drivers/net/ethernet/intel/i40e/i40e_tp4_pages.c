@@ -328,7 +328,9 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	struct tp4_packet_array *rx = rx_ring->pages;
 	struct xdp_buff *xdp = &rx_ring->xdp;
 	struct i40e_pages_run *run = arg;
-	u32 keep, bytes, i = 0, refs[MAX_SKB_FRAGS + 1];
+	skb_frag_t *frag = NULL, *frags_end = NULL;
+	u32 bytes, i = 0, refs[MAX_SKB_FRAGS + 1];
+	struct skb_shared_info *sinfo;
 	struct sk_buff *skb = NULL;
 	struct tp4_frame_set p;
 	int res = I40E_XDP_PASS;
@@ -360,16 +362,30 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	run->xdp |= res & (I40E_XDP_TX | I40E_XDP_REDIR);
 
 	/* Keep the frames of a dropped packet. The program may have freed some
-	 * at the end.
+	 * fragments at either end.
 	 */
-	keep = given ? 0 : 1;
-	if (res == I40E_XDP_CONSUMED)
-		keep = 1 + (xdp_buff_has_frags(xdp) ?
-			    xdp_get_shared_info_from_buff(xdp)->nr_frags : 0);
+	if (res == I40E_XDP_CONSUMED && xdp_buff_has_frags(xdp)) {
+		sinfo = xdp_get_shared_info_from_buff(xdp);
+		frag = sinfo->frags;
+		frags_end = frag + sinfo->nr_frags;
+	}
 	for (; p.curr != p.end; p.curr++) {
-		if (tp4f_get_frame_len(&p) && i++ >= keep)
-			i40e_pages_give(rx_ring, &p, tp4f_page(&p), refs[i - 1],
+		struct tp4_page *slot = tp4f_page(&p);
+		bool keep;
+
+		if (!tp4f_get_frame_len(&p))
+			continue;
+		if (!i) {
+			keep = !given || res == I40E_XDP_CONSUMED;
+		} else {
+			keep = frag != frags_end &&
+			       skb_frag_page(frag) == slot->page;
+			frag += keep;
+		}
+		if (!keep)
+			i40e_pages_give(rx_ring, &p, slot, refs[i],
 					xdp->frame_sz);
+		i++;
 	}
 	if (skb) {
 		u32 eop = rx_ring->next_to_clean ?: rx_ring->count;
