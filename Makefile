@@ -73,12 +73,12 @@ man-pages:
 
 ##
 ## Longer tests:
-##   long          the tests of i40e, virtio_net and the XL710 model, in full
+##   long          the tests of i40e, virtio_net, the XL710 model and libpcap, in full
 ##   kcsan         the tests on a kernel that detects data races
 ##   coverage      list the lines of V4 that the tests do not reach
 ##   test-deb      install the packages of make deb in fresh Debian 12 and 13 systems,
 ##                 boot these, and remove the packages again
-long: private export TESTS := $(or $(TESTS),xl710-* virtio-*)
+long: private export TESTS := $(or $(TESTS),xl710-* virtio-* pcap-* psock_*)
 long:
 	$(call deps,test)
 	$(alone) scripts/test.py --long

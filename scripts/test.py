@@ -65,6 +65,12 @@ PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
 ONLY_PLAIN += ("pcap-v3", "pcap-v4", "pcap-zc", "pcap-tcpdump", "pcap-testprogs")
 ONLY_PLAIN += ("psock_snd", "tpacket4_cap")
+# These take long, and others test most of what they do.
+ONLY_LONG = ("pcap-testprogs", "psock_snd", "virtio-packed", "virtio-dma")
+ONLY_LONG += ("xl710-irq-msi", "xl710-irq-intx", "xl710-link")
+# xl710-pairs again, with other interrupts
+ONLY_LONG += ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
+IN_LONG = "make long has it"
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
@@ -83,9 +89,8 @@ SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_beside_a_full_ring"
 # i40e's zero-copy mode: the others look at the model, and are slow on a debug kernel.
 XL710_DEBUG = ("xl710-tp4", "xl710-netkit")
+XL710_DEBUG_CASES = "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp"
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
-# xl710-pairs again, with other interrupts
-XL710_LONG = ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.
 SHARED_VECTOR = "other_pairs_of_the_vector_go_on"
@@ -411,7 +416,7 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
         test = Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
         on_debug = kernel == "debug" and (long or kind in ("split", "netkit"))
         if kernel != "plain" and not on_debug:
-            test.only_named = "make long has it"
+            test.only_named = IN_LONG
         tests.append(test)
     return tests
 
@@ -436,7 +441,9 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     # probe looks at the log from the boot on: first. After mqprio, as pairs uses it,
     # the base driver's RSS has one queue left: last.
     two = ["probe", *sorted(names - {"probe", "generator", "pairs"})]
-    parts = ["TP4_PARTS=ports"] if kernel == "debug" and not long else []
+    parts = []
+    if kernel == "debug" and not long:
+        parts = ["TP4_PARTS=ports", XL710_DEBUG_CASES]
     tests = [
         *(test(name, name, "xl710") for name in two),
         test("tp4", "tp4", "xl710", *parts),
@@ -459,8 +466,6 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
             item.timeout = 3600
         elif kernel != "plain" and not on_debug:
             item.only_named = "slow there"
-        elif item.name in XL710_LONG:
-            item.only_named = "make long has it"
         elif item.name == "xl710-afxdp":
             item.only_named = "xl710-xskxceiver looks at AF_XDP"
     # The generator's rate leaves a debug kernel no time for anything else.
@@ -582,6 +587,8 @@ def main() -> int:
     def chosen(tests: list[Test]) -> list[Test]:
         some = [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
         for test in some:
+            if test.name in ONLY_LONG and not args.long:
+                test.only_named = IN_LONG
             if test.only_named and test.name not in patterns:
                 not_asked_for.append(f"{test.name}: {test.only_named}")
         return [t for t in some if not t.only_named or t.name in patterns]
@@ -606,12 +613,11 @@ def main() -> int:
                 progress.say("skipped: 32-bit programs: no gcc -m32")
         else:
             kernels = []
+    long = args.long
     plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
-    plan += [
-        (k, test) for k in kernels for test in chosen(find_virtio_tests(k, args.long))
-    ]
+    plan += [(k, test) for k in kernels for test in chosen(find_virtio_tests(k, long))]
     for_xl710 = [] if ARCH else kernels
-    xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, args.long))]
+    xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, long))]
     if xl710 and not args.list:
         others = [pair for pair in xl710 if pair[1].name != "xl710-xskxceiver"]
         if others != xl710 and not made(build_programs("xskxceiver")):
