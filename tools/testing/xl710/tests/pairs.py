@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -781,6 +782,35 @@ def a_reset_that_fails_is_reported() -> None:
     steer(False)
 
 
+def a_reset_that_fails_ends_a_blocking_send() -> None:
+    """The device is up, so that nothing but the error would wake the program. The
+    reset returns what the ring had, but not what was waiting for a place there."""
+    channels(2)
+    run("ethtool", "-G", IF1, "tx", "64")
+    z = bound(2)
+    knob(TX_DELAY, 2_000_000_000)
+    knob(RESET_DELAY, 2_000_000_000)
+    for i in range(z.nr):
+        assert z.put(i, b"\xff" * 12 + b"\x88\xb5" + bytes(50))
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(z.sock.send, b"")
+        time.sleep(0.2)
+        debugfs("pfr")
+        knob(RESET_DELAY, 10_000_000)
+        knob(TX_DELAY, 1000)
+        with suppress(TimeoutError):
+            sent.exception(10)
+        waits = not sent.done()
+        time.sleep(5)
+        debugfs("pfr")
+    assert not waits, "it waits for ever"
+    error = sent.exception()
+    assert isinstance(error, OSError) and error.errno == errno.EIO, error
+    z.close()
+    works()
+    run("ethtool", "-G", IF1, "tx", "512")
+
+
 def frames_outlive_a_driver_that_goes() -> None:
     """It resets the card itself where a queue does not stop."""
     with stuck_in_a_flood() as z:
@@ -793,7 +823,7 @@ def frames_outlive_a_driver_that_goes() -> None:
 
 
 def frames_outlive_a_card_that_cannot_be_reset() -> None:
-    """It is taken off the bus. This comes last: only probing it helps."""
+    """It is taken off the bus. This comes last: here, only probing it helps."""
     with stuck_in_a_flood() as z:
         knob(RESET_DELAY, 2_000_000_000)
         z.zerocopy(0)
@@ -1023,6 +1053,7 @@ TESTS = [
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,
     a_reset_that_fails_is_reported,
+    a_reset_that_fails_ends_a_blocking_send,
     frames_outlive_a_driver_that_goes,
     frames_outlive_a_card_that_cannot_be_reset,
 ]

@@ -258,7 +258,10 @@ void i40e_tp4_reset_done(struct i40e_pf *pf, int err)
 	if (!vsi)
 		return;
 	mutex_lock(&vsi->tp4_lock);
-	if (err && i40e_tp4_needs_reset(pf))
+	/* Off the bus until a reset has worked */
+	if (!err)
+		pci_set_master(pf->pdev);
+	else if (i40e_tp4_needs_reset(pf))
 		pci_clear_master(pf->pdev);
 	xa_for_each(&vsi->tp4, i, tp4) {
 		if (tp4->stuck) {
