@@ -45,9 +45,11 @@
  * @dev:	the device
  * @dev_tracker: tracks the reference to @dev
  * @queue_pair:	queue pair of the device
+ * @error:	error that was reported last, as a positive errno
+ * @errors:	number of reports
  *
- * Constant while po->tp4_zc and the tp4 member of the device's Rx queue point
- * to it. Both are set and cleared under RTNL.
+ * Constant, except for @error and @errors, while po->tp4_zc and the tp4 member
+ * of the device's Rx queue point to it. Both are set and cleared under RTNL.
  */
 struct tp4_zc {
 	struct tp4_zc_ring		rx;
@@ -56,12 +58,18 @@ struct tp4_zc {
 	struct net_device	*dev;
 	netdevice_tracker	dev_tracker;
 	int			queue_pair;
+	int			error;
+	atomic_t		errors;
 };
 
 static void tp4_zc_error_report(void *opaque, int error)
 {
-	struct sock *sk = opaque;
+	struct tp4_zc *zc = opaque;
+	struct sock *sk = zc->sk;
 
+	WRITE_ONCE(zc->error, error);
+	/* Pairs with the acquire in tp4_zc_is_done(). */
+	atomic_fetch_inc_release(&zc->errors);
 	WRITE_ONCE(sk->sk_err, error);
 	if (!sock_flag(sk, SOCK_DEAD))
 		sk_error_report(sk);
@@ -79,7 +87,7 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 		.rx_opaque = zc->rx.q ? &zc->rx : NULL,
 		.tx_opaque = zc->tx.q ? &zc->tx : NULL,
 		.error_report = tp4_zc_error_report,
-		.error_report_opaque = zc->sk,
+		.error_report_opaque = zc,
 		.queue_pair = zc->queue_pair,
 	};
 
@@ -425,7 +433,10 @@ static bool tp4_zc_is_sent(const struct tp4_queue *q)
 	return READ_ONCE(q->in) == in;
 }
 
-static bool tp4_zc_is_done(const struct packet_sock *po, bool *lost)
+/* Check whether the socket's packets are done, or will not be: then @err is set.
+ * Another thread may take sk_err first, so that says nothing here.
+ */
+static bool tp4_zc_is_done(const struct packet_sock *po, int errors, int *err)
 {
 	const struct tp4_zc *zc;
 	bool done;
@@ -434,26 +445,29 @@ static bool tp4_zc_is_done(const struct packet_sock *po, bool *lost)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	done = !zc || !zc->tx.q || tp4_zc_is_sent(zc->tx.q);
-	*lost = !done && (!tp4_zc_is_up(zc) || READ_ONCE(po->sk.sk_err));
+	if (!done && !tp4_zc_is_up(zc))
+		*err = -ENETDOWN;
+	else if (!done && atomic_read_acquire(&zc->errors) != errors)
+		*err = -READ_ONCE(zc->error);
 	rcu_read_unlock();
-	return done;
+	return done || *err;
 }
 
-/* Sleep until all posted packets have been returned, or the device goes down,
- * or the driver has lost the queue pair.
+/* Sleep until all posted packets have been returned, the device goes down, or
+ * the driver reports an error after the first @errors.
  */
-static int tp4_zc_wait(struct packet_sock *po)
+static int tp4_zc_wait(struct packet_sock *po, int errors)
 {
 	long left = sock_sndtimeo(&po->sk, false);
-	bool lost = false;
+	int err = 0;
 
 	left = wait_event_interruptible_timeout(*sk_sleep(&po->sk),
-						tp4_zc_is_done(po, &lost) ||
-						lost, left);
+						tp4_zc_is_done(po, errors,
+							       &err), left);
 	if (left < 0)
 		return left;
-	if (lost)
-		return sock_error(&po->sk) ?: -ENETDOWN;
+	if (err)
+		return err;
 	return left ? 0 : -ETIMEDOUT;
 }
 
@@ -473,7 +487,7 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 {
 	bool looked = sk_can_busy_loop(&po->sk);
 	const struct tp4_zc *zc;
-	int err = -EBUSY;
+	int err = -EBUSY, errors = 0;
 
 	if (looked)
 		sk_busy_loop(&po->sk, 1);
@@ -481,6 +495,7 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	if (likely(zc)) {
+		errors = atomic_read(&zc->errors);
 		/* Busy polling may have taken all packets already. */
 		if (looked && netif_running(zc->dev) &&
 		    !(zc->tx.q && tp4q_is_posted(zc->tx.q)))
@@ -492,7 +507,7 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 	rcu_read_unlock();
 
 	if (!err && !(msg->msg_flags & MSG_DONTWAIT))
-		err = tp4_zc_wait(po);
+		err = tp4_zc_wait(po, errors);
 	return err;
 }
 EXPORT_SYMBOL_GPL(tp4_zc_snd);
@@ -535,7 +550,7 @@ static int tp4_zc_notify(struct notifier_block *nb, unsigned long event,
 
 		if (!zc)
 			continue;
-		tp4_zc_error_report(zc->sk, ENETDOWN);
+		tp4_zc_error_report(zc, ENETDOWN);
 		if (event == NETDEV_UNREGISTER)
 			tp4_zc_disable(zc, ENETDOWN);
 	}

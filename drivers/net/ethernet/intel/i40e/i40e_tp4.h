@@ -25,6 +25,7 @@
  * @refill_ns:	its interval
  * @tx_in_flight: number of frames of @tx in runs that have not completed
  * @rx_buf_len:	number of bytes of a frame that the hardware may write
+ * @error:	why it was lost, as a positive errno, or 0 since it was started
  * @leaving:	the queue pair is going back to the stack; under tp4_lock
  * @stuck:	the hardware may still use the frames until the function is
  *		reset; written under tp4_lock
@@ -43,6 +44,7 @@ struct i40e_tp4 {
 	u32				refill_ns;
 	u32				tx_in_flight;
 	u16				rx_buf_len;
+	int				error;
 	bool				leaving;
 	bool				stuck;
 };
@@ -65,8 +67,9 @@ static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 }
 
 /* Tell the program that its queue pair is lost. */
-static inline void i40e_tp4_report(const struct i40e_tp4 *tp4, int error)
+static inline void i40e_tp4_report(struct i40e_tp4 *tp4, int error)
 {
+	WRITE_ONCE(tp4->error, error);
 	tp4->parms.error_report(tp4->parms.error_report_opaque, error);
 }
 

@@ -60,7 +60,7 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 	struct tp4_packet_array *rx = rx_ring->pages;
 	struct tp4_pages *pages = tp4a_pages(rx);
 	const bool sync = dma_dev_need_sync(rx_ring->dev);
-	const u32 size = i40e_rx_pg_size(rx_ring);
+	const u32 size = PAGE_SIZE << pages->order;
 	u32 ntu = rx_ring->next_to_use;
 	struct tp4_frame_set p;
 	bool short_of;

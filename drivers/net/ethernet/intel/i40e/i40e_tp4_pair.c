@@ -102,6 +102,13 @@ void i40e_tp4_attach_ring(struct i40e_ring *ring)
 	ring->tp4 = tp4;
 }
 
+/* Let kicks schedule the NAPI of a ring. */
+static void i40e_tp4_attach(struct i40e_tp4 *tp4, const struct i40e_ring *ring)
+{
+	WRITE_ONCE(tp4->error, 0);
+	rcu_assign_pointer(tp4->q_vector, ring->q_vector);
+}
+
 /**
  * i40e_tp4_start() - start the zero-copy queue pairs of a VSI
  * @vsi:	the VSI; nothing is done if it is down
@@ -124,7 +131,7 @@ void i40e_tp4_start(struct i40e_vsi *vsi)
 		}
 		if (tp4->leaving || tp4->stuck)
 			continue;
-		rcu_assign_pointer(tp4->q_vector, vsi->rx_rings[i]->q_vector);
+		i40e_tp4_attach(tp4, vsi->rx_rings[i]);
 		i40e_tp4_wake(tp4);
 	}
 	rcu_read_unlock();
@@ -439,8 +446,9 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 	struct i40e_ring *rx_ring = vsi->rx_rings[queue_pair];
 	bool xdp = i40e_enabled_xdp_vsi(vsi);
 
-	i40e_tp4_toggle_stack(vsi, queue_pair, false);
+	/* NAPI would wake the stack's queue. */
 	i40e_tp4_toggle_napi(vsi, queue_pair, false);
+	i40e_tp4_toggle_stack(vsi, queue_pair, false);
 	i40e_tp4_toggle_rings(vsi, queue_pair, false);
 	if (!i40e_tp4_has_stopped(tx_ring) || !i40e_tp4_has_stopped(rx_ring) ||
 	    (xdp && !i40e_tp4_has_stopped(vsi->xdp_rings[queue_pair]))) {
@@ -466,7 +474,7 @@ static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 		err = i40e_tp4_toggle_rings(vsi, queue_pair, true);
 	/* A kick before NAPI is enabled is handled by its first run. */
 	if (!err && tp4 && !tp4->leaving)
-		rcu_assign_pointer(tp4->q_vector, rx_ring->q_vector);
+		i40e_tp4_attach(tp4, rx_ring);
 	i40e_tp4_toggle_napi(vsi, queue_pair, true);
 	if (!err)
 		i40e_tp4_toggle_stack(vsi, queue_pair, true);
@@ -479,6 +487,9 @@ static int i40e_tp4_start_pair(struct i40e_vsi *vsi, int queue_pair)
 static void i40e_tp4_drop_rings(struct i40e_vsi *vsi, int queue_pair,
 				const struct i40e_tp4 *tp4)
 {
+	/* For ndo_xdp_xmit, see i40e_tp4_leave() */
+	bool busy = i40e_tp4_enter_busy(vsi->back, I40E_TP4_LEAVE_MS);
+
 	mutex_lock(&vsi->tp4_lock);
 	if (i40e_tp4_is_attached(vsi, queue_pair, tp4)) {
 		i40e_tp4_toggle_napi(vsi, queue_pair, false);
@@ -487,6 +498,8 @@ static void i40e_tp4_drop_rings(struct i40e_vsi *vsi, int queue_pair,
 		i40e_tp4_toggle_napi(vsi, queue_pair, true);
 	}
 	mutex_unlock(&vsi->tp4_lock);
+	if (busy)
+		i40e_tp4_exit_busy(vsi->back);
 }
 
 /* Reset the function to stop a queue pair. */
@@ -514,8 +527,13 @@ static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
 			return;
 		msleep(20);
 	}
-	dev_err(&pf->pdev->dev, "cannot be reset, taken off the bus\n");
-	pci_clear_master(pf->pdev);
+	mutex_lock(&vsi->tp4_lock);
+	/* A reset may have worked meanwhile. */
+	if (tp4->stuck || i40e_tp4_is_attached(vsi, queue_pair, tp4)) {
+		dev_err(&pf->pdev->dev, "cannot be reset, taken off the bus\n");
+		pci_clear_master(pf->pdev);
+	}
+	mutex_unlock(&vsi->tp4_lock);
 drop:
 	i40e_tp4_drop_rings(vsi, queue_pair, tp4);
 }
@@ -685,7 +703,8 @@ int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
  * Packets posted during a reset are sent afterwards.
  *
  * Context: Any except hard interrupt, under RCU.
- * Return: 0, or -ENXIO if the queue pair is no longer in zero-copy mode.
+ * Return: 0, -ENXIO if the queue pair is no longer in zero-copy mode, or the
+ * error with which it was lost.
  */
 int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 {
@@ -695,7 +714,7 @@ int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 	if (unlikely(!tp4))
 		return -ENXIO;
 	i40e_tp4_wake(tp4);
-	return 0;
+	return -READ_ONCE(tp4->error);
 }
 
 /**

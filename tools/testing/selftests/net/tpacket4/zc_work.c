@@ -349,6 +349,18 @@ TEST_F_TIMEOUT(work, down_ends_a_waiting_send, 120)
 	ASSERT_EQ(0, set_up(if_a, true));
 }
 
+/* An error that nobody has read is not that of what is sent later. */
+TEST_F_TIMEOUT(work, down_and_up_ends_no_later_send, 120)
+{
+	pid_t sender;
+
+	ASSERT_EQ(0, set_up(if_a, false));
+	ASSERT_EQ(0, set_up(if_a, true));
+	sender = waiting_send(_metadata, self);
+	kill(sender, SIGKILL);
+	EXPECT_EQ(-SIGKILL, exit_within(sender, WAIT_MS));
+}
+
 /* ---- a GSO packet is many ---- */
 
 #define TINY_HEADERS	54
