@@ -441,7 +441,10 @@ def function_resets_while_pairs_change() -> None:
 
 
 def bring_up() -> None:
-    run("ip", "link", "set", IF1, "up")
+    """During a reset, the driver says EAGAIN if it cannot ask the card."""
+    up = ("ip", "link", "set", IF1, "up")
+    wait(SOON, lambda: run(*up, ok=False).returncode == 0)
+    run(*up)
     run("ip", "addr", "replace", f"{IP1}/24", "dev", IF1)
 
 
