@@ -3,7 +3,8 @@
 
 A race involves V4 if one of the two accesses is in a V4 file or function; inlined
 functions count as such. If the access is in a function that only copies or counts
-memory, its caller counts.
+memory, its caller counts. What the base does to its own data in a function that is
+inlined in one of V4's is the base's.
 """
 
 import re
@@ -21,6 +22,8 @@ HELPERS = re.compile(
     r"_*(?:mem(?:cpy|move|set|cmp)|copy_\w+|_copy_\w+|instrument_\w+|refcount_\w+|"
     r"atomic\w*_\w+|arch_\w+|kcsan_\w+|\w*xchg\w*|\w+_bit|csum_\w+)$"
 )
+# The base reads these without marks elsewhere: a NAPI's state, veth's counters.
+BASE = re.compile(r"(?:napi_if_scheduled_mark_missed|veth_xdp_rcv) ")
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Race:
     places: list[str] = field(default_factory=list)  # function file:line, inner first
 
     def is_v4(self) -> bool:
-        return bool(V4.search(self.title)) or any(map(V4.search, self.places))
+        return any(map(V4.search, self.places or [self.title]))
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"    {place}" for place in self.places)])
@@ -123,8 +126,9 @@ def locate(races: list[Race], vmlinux: Path) -> None:
         for what, frames in race.accesses:
             race.places.append(re.sub(r" (to|of) 0x[0-9a-f]+", "", what).rstrip(":"))
             for places in symbols.places(frames[:4]):
-                race.places += places
-                if not HELPERS.fullmatch(places[-1].split()[0]):
+                own = [n for n, p in enumerate(places) if BASE.match(p)]
+                race.places += places[: own[0] + 1] if own else places
+                if own or not HELPERS.fullmatch(places[-1].split()[0]):
                     break
 
 

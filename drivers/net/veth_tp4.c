@@ -471,9 +471,11 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	if (poll->local)
 		veth_tp4_end_rx(poll);
 
-	/* veth_xdp_rcv() adds the rest of poll->stats. */
+	/* veth_xdp_rcv() adds the rest of poll->stats. On 64 bits, syncp lets
+	 * others read a counter while it is written.
+	 */
 	u64_stats_update_begin(&rq->stats.syncp);
-	rq->stats.vs.xdp_packets += poll->packets;
+	data_race(rq->stats.vs.xdp_packets += poll->packets);
 	u64_stats_update_end(&rq->stats.syncp);
 	return min(poll->work, budget);
 }

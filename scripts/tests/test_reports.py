@@ -34,12 +34,17 @@ LOG = """\
 [    3.3] ==================================================================
 [    4.0] WARNING: after
 """
-# As a V4 function that is inlined, in a function of somebody else's file
+# As a V4 function that is inlined, in a function of somebody else's file, and one
+# of the base's in V4's
 CODE = """\
 #line 1 "net/packet/tp4_thing.h"
 int shared;
 static inline __attribute__((always_inline)) void set(int n) { shared = n; }
 #line 1 "net/core/other.c"
+static inline __attribute__((always_inline)) void
+napi_if_scheduled_mark_missed(void) { shared = 1; }
+void tp4_wake(void)
+{ napi_if_scheduled_mark_missed(); __asm__("nop; nop; nop; nop; nop; nop; nop"); }
 void writer(int n) { set(n); __asm__("nop; nop; nop; nop; nop; nop; nop; nop"); }
 void plain(int *n) { *n = 1; __asm__("nop; nop; nop; nop; nop; nop; nop; nop"); }
 int main(void) { return 0; }
@@ -80,6 +85,12 @@ class RacesTest(unittest.TestCase):
         _, ours, others = self.find("writer")
         self.assertEqual((len(ours), others), (1, 0))
         self.assertRegex(ours[0], r"set \S*net/packet/tp4_thing.h:2 ")
+
+    def test_what_the_base_does_to_its_own_data_is_the_bases(self) -> None:
+        _, ours, others = self.find("tp4_wake")
+        self.assertEqual((ours, others), ([], 1))
+        report = (self.top / "report").read_text()
+        self.assertIn("napi_if_scheduled_mark_missed", report)
 
     def test_a_race_of_others_is_counted_and_named(self) -> None:
         for function in "plain", "tcp_v4_rcv":
