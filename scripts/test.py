@@ -68,6 +68,7 @@ ONLY_PLAIN += ("psock_snd", "tpacket4_cap")
 # These take long, and others test most of what they do.
 ONLY_LONG = ("pcap-testprogs", "psock_snd", "virtio-packed", "virtio-dma")
 ONLY_LONG += ("xl710-irq-msi", "xl710-irq-intx", "xl710-link")
+ONLY_LONG += ("xl710-ethtool", "xl710-steering", "xl710-generator", "xl710-tp4-bounce")
 # xl710-pairs again, with other interrupts
 ONLY_LONG += ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
 IN_LONG = "make long has it"
