@@ -471,10 +471,9 @@ static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
 	if (poll->local)
 		veth_tp4_end_rx(poll);
 
-	/* veth_xdp_rcv() adds the rest of poll->stats. On 64 bits, syncp lets
-	 * others read a counter while it is written.
-	 */
+	/* veth_xdp_rcv() adds the rest of poll->stats. */
 	u64_stats_update_begin(&rq->stats.syncp);
+	/* On 64 bits, syncp lets others read what is being written. */
 	data_race(rq->stats.vs.xdp_packets += poll->packets);
 	u64_stats_update_end(&rq->stats.syncp);
 	return min(poll->work, budget);
