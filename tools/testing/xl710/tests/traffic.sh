@@ -142,7 +142,10 @@ run "traffic: TCP, 4 flows" -P 4
 check "traffic: TCP, refused" refused
 run "traffic: UDP" -u -b 50M -l 1400
 check "traffic: VLAN, offloaded" vlan
-if n0 ip link add vx9 type vxlan id 9 dstport 4790 2>/dev/null; then
+if [[ $(uname -r) == 6.12.* && -e /proc/lockdep ]]; then
+	# takes a mutex of the driver's under a spinlock, of which this kernel warns
+	skip "traffic: VXLAN" "Linux 6.12's is at fault on a debug kernel"
+elif n0 ip link add vx9 type vxlan id 9 dstport 4790 2>/dev/null; then
 	n0 ip link del vx9
 	check "traffic: VXLAN" vxlan
 	run "traffic: TCP in VXLAN" -c 10.74.0.2
