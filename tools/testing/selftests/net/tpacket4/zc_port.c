@@ -701,6 +701,7 @@ TEST_F_TIMEOUT(port, stack_sends_beside_a_full_ring, 120)
 					_exit(1);
 		}
 		do {
+			usleep(10000);	/* NAPI needs this CPU */
 			if (ioctl(fd, SIOCOUTQ, &queued))
 				_exit(1);
 		} while (queued);
