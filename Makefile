@@ -85,7 +85,7 @@ long:
 
 kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
-	$(call deps,test types)
+	$(call deps,test)
 	$(alone) scripts/test.py --kernels kcsan
 
 test-deb:
@@ -93,7 +93,7 @@ test-deb:
 	$(alone) scripts/test-deb $(or $(SUITE),bookworm trixie)
 
 coverage:
-	$(call deps,test types)
+	$(call deps,test)
 	$(alone) scripts/coverage.py
 
 ##
