@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/if_tun.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 
 FIXTURE(send) {
 	struct pv4 tx, rx;
@@ -199,6 +200,56 @@ TEST_F(send, blocking_send_ends)
 	EXPECT_EQ(1, recv_one(&self->rx, WAIT_MS));
 	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
 	EXPECT_EQ(2U, self->tx.errors[0]);
+}
+
+/* splice() relies on that no more is sent than what it has, but the ring may
+ * hold more.
+ */
+static void splice_one_byte(struct __test_metadata *_metadata, int fd)
+{
+	int fds[2];
+
+	ASSERT_EQ(0, pipe(fds));
+	ASSERT_EQ(1, write(fds[1], "", 1));
+	EXPECT_EQ(1, splice(fds[0], NULL, fd, NULL, 1, 0));
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST_F(send, splice_is_told_no_more_than_it_has)
+{
+	ASSERT_EQ(0, post_one(&self->tx, 1));
+	splice_one_byte(_metadata, self->tx.fd);
+	EXPECT_EQ(1, recv_one(&self->rx, WAIT_MS));
+	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
+}
+
+TEST_F(send, splice_is_told_no_more_by_v2)
+{
+	struct tpacket_req req = {
+		.tp_block_size = getpagesize(),
+		.tp_block_nr = 1,
+		.tp_frame_size = 2048,
+		.tp_frame_nr = getpagesize() / 2048,
+	};
+	int fd = pv4_socket(), version = TPACKET_V2;
+	struct tpacket2_hdr *hdr;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pv4_setint(fd, PACKET_VERSION, version));
+	ASSERT_EQ(0, pv4_setopt(fd, PACKET_TX_RING, &req, sizeof(req)));
+	hdr = mmap(NULL, req.tp_block_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   fd, 0);
+	ASSERT_NE(MAP_FAILED, hdr);
+	ASSERT_EQ(0, pv4_bind(fd, if_a, ETH_P_ALL));
+	fill_packet((char *)hdr + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll),
+		    pkt_len, 1);
+	hdr->tp_len = pkt_len;
+	hdr->tp_status = TP_STATUS_SEND_REQUEST;
+	splice_one_byte(_metadata, fd);
+	EXPECT_EQ(1, recv_one(&self->rx, WAIT_MS));
+	munmap(hdr, req.tp_block_size);
+	close(fd);
 }
 
 TEST_F(send, qdisc_bypass)
