@@ -76,9 +76,10 @@ struct tp4_tx_pkt {
 };
 
 /**
- * struct tp4_tx_load - fill level of a device's queues
- * @len:	packets queued, or the number of stopped queues if the qdisc is
- *		bypassed
+ * struct tp4_tx_load - fill level of a device's queues, and of those of the
+ * devices below it
+ * @len:	packets queued, plus the number of stopped queues if the qdisc
+ *		is bypassed
  * @drops:	packets dropped by the qdiscs
  */
 struct tp4_tx_load {
@@ -95,6 +96,7 @@ struct tp4_tx_load {
  * @is_full:	the first packet of @waiting was refused by a full device
  * @full_since:	when that was, in jiffies
  * @load:	fill level of the device when it was last checked
+ * @load_at:	when that was, in jiffies
  * @ifindex:	ifindex of that device
  * @batch:	number of packets to build at a time: 1 after a packet was
  *		refused, doubled after each batch that was sent completely
@@ -118,6 +120,7 @@ struct tp4_tx {
 	bool			is_full;
 	unsigned long		full_since;
 	struct tp4_tx_load	load;
+	unsigned long		load_at;
 	int			ifindex;
 	u32			batch;
 	u32			nr_skbs;
@@ -435,7 +438,6 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	skb->mark = call->sockc.mark;
 	skb_set_delivery_type_by_clockid(skb, call->sockc.transmit_time,
 					 tx->q->sk->sk_clockid);
-	skb_setup_tx_timestamp(skb, call->sockc.tsflags);
 	tp4_tx_parse_headers(skb, call->raw);
 
 	if (unlikely(pkt->meta) && !tp4_tx_do_meta(call, pkt, len, skb))
@@ -564,58 +566,107 @@ static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
-/* Get the fill level of all queues of the device. */
-static struct tp4_tx_load tp4_tx_get_load(const struct tp4_tx_call *call)
+static int tp4_tx_add_load(struct net_device *dev,
+			   struct netdev_nested_priv *priv)
 {
-	bool bypass = packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS);
 	struct gnet_stats_queue stats = {};
-	struct tp4_tx_load load = {};
+	struct tp4_tx_load *load = priv->data;
 	unsigned int i;
 
-	rcu_read_lock();
-	for (i = 0; i < call->dev->real_num_tx_queues; i++) {
-		struct netdev_queue *txq = netdev_get_tx_queue(call->dev, i);
+	for (i = 0; i < dev->real_num_tx_queues; i++) {
+		struct netdev_queue *txq = netdev_get_tx_queue(dev, i);
 		struct Qdisc *q = rcu_dereference(txq->qdisc);
 
-		if (bypass) {
-			load.len += netif_xmit_frozen_or_drv_stopped(txq);
-		} else if (q && q->enqueue) {
-			load.len += qdisc_qlen_sum(q);
+		if (q && q->enqueue) {
+			load->len += qdisc_qlen_sum(q);
 			gnet_stats_add_queue(&stats, q->cpu_qstats, &q->qstats);
 		}
 	}
+	load->drops += stats.drops;
+	return 0;
+}
+
+/* Get the fill level of all queues that the packets may be waiting in. A device
+ * without a queue, such as a VLAN's, hands them to the device below it.
+ */
+static void tp4_tx_get_load(const struct tp4_tx_call *call,
+			    struct tp4_tx_load *load)
+{
+	struct netdev_nested_priv priv = { .data = load };
+	struct net_device *dev = call->dev;
+	unsigned int i;
+
+	*load = (struct tp4_tx_load) {};
+	rcu_read_lock();
+	if (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS)) {
+		for (i = 0; i < dev->real_num_tx_queues; i++)
+			load->len += netif_xmit_frozen_or_drv_stopped(
+						netdev_get_tx_queue(dev, i));
+	} else {
+		tp4_tx_add_load(dev, &priv);
+	}
+	netdev_walk_all_lower_dev_rcu(dev, tp4_tx_add_load, &priv);
 	rcu_read_unlock();
-	load.drops = stats.drops;
-	return load;
 }
 
 /* Check whether a device that was full may have room now. */
 static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
 {
 	const struct tp4_tx *tx = call->tx;
+	struct tp4_tx_load load;
 
-	return time_after_eq(jiffies, tx->full_since + TP4_TX_RETRY) ||
-	       tp4_tx_get_load(call).len < tx->load.len;
+	if (time_after_eq(jiffies, tx->full_since + TP4_TX_RETRY))
+		return true;
+	tp4_tx_get_load(call, &load);
+	return load.len < tx->load.len;
+}
+
+/* Remember the fill level before a batch, if a packet was refused or what is
+ * known is old: the packets of others are dropped, too.
+ */
+static void tp4_tx_note_load(const struct tp4_tx_call *call)
+{
+	struct tp4_tx *tx = call->tx;
+
+	if (likely(!tx->is_full && tx->load_at == jiffies &&
+		   tx->ifindex == call->dev->ifindex))
+		return;
+	tx->ifindex = call->dev->ifindex;
+	tx->load_at = jiffies;
+	tp4_tx_get_load(call, &tx->load);
 }
 
 /* A packet was freed instead of being sent. Find out whether a queue was full,
  * or a filter, the driver or a missing carrier dropped it. A qdisc was not full
- * if its drop counters have not changed, or if it was empty before a retry.
- * Before the first attempt its fill level is not known.
+ * if its drop counters have not changed, or if it was empty before a retry. A
+ * packet with a launch time (@timed) is not tried again, as the qdisc may have
+ * dropped it because of that.
  */
-static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret)
+static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret,
+			    bool timed)
 {
 	struct tp4_tx *tx = call->tx;
 	struct tp4_tx_load before = tx->load;
 
-	tx->load = tp4_tx_get_load(call);
+	tp4_tx_get_load(call, &tx->load);
 	if (ret != NETDEV_TX_BUSY &&
-	    (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS) ||
-	     tx->load.drops == before.drops || (tx->is_full && !before.len)))
+	    (timed || tx->load.drops == before.drops ||
+	     (tx->is_full && !before.len)))
 		return false;
 	tx->is_full = true;
 	tx->full_since = jiffies;
 	return true;
+}
+
+/* Check whether a packet was sent or queued. Without a carrier, the qdisc drops
+ * all and says NET_XMIT_CN.
+ */
+static bool tp4_tx_was_sent(const struct tp4_tx_call *call,
+			    const struct tp4_tx_pkt *pkt, int ret)
+{
+	if (likely(!ret) || !tp4_tx_is_freed(pkt))
+		return true;
+	return ret == NET_XMIT_CN && netif_carrier_ok(call->dev);
 }
 
 /* Send the batch. A packet that a full device or qdisc has dropped, and those
@@ -628,28 +679,32 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 {
 	bool loss = packet_sock_flag(call->po, PACKET_SOCK_TP_LOSS);
 	struct tp4_tx *tx = call->tx;
+	struct sock *sk = tx->q->sk;
 	u8 errors[TP4_TX_BATCH] = {};
 	int bytes = 0, ret = 0;
 	u32 i, sent;
 
-	if (unlikely(tx->is_full || tx->ifindex != call->dev->ifindex)) {
-		tx->ifindex = call->dev->ifindex;
-		tx->load = tp4_tx_get_load(call);
-	}
+	tp4_tx_note_load(call);
 
 	/* So that the receiver of a virtual device runs once per batch. */
 	local_bh_disable();
 	for (sent = 0; sent < tx->nr_skbs; sent++) {
-		ret = xmit(call->po, tx->skbs[sent]);
-		if (likely(!ret || ret == NET_XMIT_CN) ||
-		    !tp4_tx_is_freed(tx->first[sent])) {
+		struct sk_buff *skb = tx->skbs[sent];
+		int key = atomic_read(&sk->sk_tskey);
+		bool timed = skb->tstamp;
+
+		skb_setup_tx_timestamp(skb, call->sockc.tsflags);
+		ret = xmit(call->po, skb);
+		if (likely(tp4_tx_was_sent(call, tx->first[sent], ret))) {
 			bytes += tx->lens[sent];
 			continue;
 		}
-		if (ret == -ENETDOWN)
-			break;
-		if (ret > 0 && !loss && tp4_tx_was_full(call, ret)) {
-			ret = -ENOBUFS;
+		if (ret == -ENETDOWN ||
+		    (ret > 0 && !loss && tp4_tx_was_full(call, ret, timed))) {
+			/* It is sent again, with the same number. */
+			atomic_set(&sk->sk_tskey, key);
+			if (ret > 0)
+				ret = -ENOBUFS;
 			break;
 		}
 		errors[sent] = ret < 0 ? -ret : ENOBUFS;

@@ -753,4 +753,36 @@ TEST_F(meta, launch_time)
 	EXPECT_GT(start + WAIT_MS, now_ms());
 }
 
+/* A launch time that fq does not accept holds up no other packet. */
+TEST_F(meta, launch_time_too_far)
+{
+	struct sock_txtime txtime = { .clockid = CLOCK_MONOTONIC };
+	struct tpacket4_meta m = { .flags = TP4_META_TX_LAUNCH };
+	const unsigned int delays[] = { 300, 100000, 400 };
+	struct tpacket4_desc d;
+	unsigned int i;
+	char pkt[100];
+
+	if (set_qdisc("fq horizon 20s"))
+		SKIP(return, "no fq qdisc");
+	ASSERT_EQ(0, setsockopt(self->a.fd, SOL_SOCKET, SO_TXTIME, &txtime,
+				sizeof(txtime)));
+	self->a.put = &m;
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		fill_packet(pkt, sizeof(pkt), i);
+		m.tstamp = (now_ms() + delays[i]) * 1000000;
+		ASSERT_EQ(0, pv4_put(&self->a, pkt, sizeof(pkt), 2048,
+				     HEADROOM));
+	}
+	self->a.put = NULL;
+	EXPECT_EQ(2 * (int)sizeof(pkt), pv4_kick(&self->a, MSG_DONTWAIT));
+	/* the first one that is back */
+	ASSERT_TRUE(pv4_take(&self->a.tx, &d));
+	EXPECT_EQ(ENOBUFS, d.error);
+	ASSERT_EQ((int)sizeof(pkt), recv_meta(&self->b));
+	EXPECT_EQ(0U, packet_seq(buf));
+	ASSERT_EQ((int)sizeof(pkt), recv_meta(&self->b));
+	EXPECT_EQ(2U, packet_seq(buf));
+}
+
 TEST_HARNESS_MAIN

@@ -5,6 +5,8 @@
  */
 #include "task.h"
 
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
 #include <sys/mount.h>
 
 #define REFUSED		0x88b6		/* IEEE: also local experimental */
@@ -209,11 +211,14 @@ TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
 		EXPECT_TRUE(pv4_reap_all(tx, QUIET_MS));
 		/* and so are those that are sent a second later */
 		if (round == 2) {
+			unsigned int told = errors_told(tx);
+
 			sleep(2);
 			for (i = 0; i < 40; i++)
 				ASSERT_EQ(0, post_one(tx, i));
 			pv4_kick(tx, MSG_DONTWAIT);
 			EXPECT_TRUE(pv4_reap_all(tx, QUIET_MS));
+			EXPECT_EQ(told + 40, errors_told(tx));
 		}
 		ASSERT_EQ(0, set_up(if_b, true));
 		ASSERT_EQ(0, wait_for_carrier(if_a));
@@ -224,6 +229,33 @@ TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
 		EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
 	}
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* The qdisc has dropped packets of others since the last send: that does not
+ * make it full.
+ */
+TEST_F_TIMEOUT(refused, drops_of_others_do_not_count, 120)
+{
+	int plain = plain_socket(_metadata, if_a, 0);
+	struct pv4 *tx = &self->tx;
+	char pkt[5000];
+	int i;
+
+	ASSERT_EQ(0, drop_on_egress(if_a, REFUSED));
+	ASSERT_EQ(0, set_qdisc("tbf rate 1gbit burst 3000 limit 1000000"));
+	fill_packet(pkt, sizeof(pkt), 0);
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, post_one(tx, i));
+		ASSERT_EQ((int)pkt_len, pv4_kick(tx, 0));
+		EXPECT_EQ(-1, send(plain, pkt, sizeof(pkt), 0));
+		usleep(50000);
+		ASSERT_EQ(0, post_typed(tx, i, REFUSED));
+		ASSERT_EQ(0, post_one(tx, i));
+		EXPECT_EQ((int)pkt_len, pv4_kick(tx, 0));
+		EXPECT_TRUE(pv4_reap_all(tx, WAIT_MS));
+	}
+	EXPECT_EQ(5U, errors_told(tx));
+	close(plain);
 }
 
 /* A packet that is too long for the qdisc is refused and does not wait. */
@@ -286,6 +318,81 @@ TEST_F_TIMEOUT(refused, full_queue_waits, 120)
 	for (i = 9; i < 20; i += 2)
 		EXPECT_EQ((int)i, recv_one(&self->rx, WAIT_MS));
 	EXPECT_EQ(-1, recv_one(&self->rx, QUIET_MS));
+}
+
+/* A VLAN's device has no queue of its own; that of the device below is full. */
+TEST_F_TIMEOUT(refused, full_queue_below_a_vlan_waits, 120)
+{
+	struct pv4_cfg cfg = { .ifname = "v4vlan", .tx_nr = pv4_min_descs() };
+	struct pv4 tx;
+	int i;
+
+	ASSERT_EQ(0, run_ip("link add link %s name v4vlan type vlan id 5",
+			    if_a));
+	ASSERT_EQ(0, set_up("v4vlan", true));
+	ASSERT_EQ(0, set_qdisc("netem limit 4 delay 200s"));
+	ASSERT_EQ(0, pv4_open(&tx, &cfg));
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, post_one(&tx, i));
+	EXPECT_EQ(4 * (int)pkt_len, pv4_kick(&tx, MSG_DONTWAIT));
+	EXPECT_EQ(-ENOBUFS, pv4_kick(&tx, MSG_DONTWAIT));
+	/* the packets of the old qdisc are gone */
+	ASSERT_EQ(0, set_qdisc("pfifo limit 1000"));
+	EXPECT_EQ(16 * (int)pkt_len, pv4_kick(&tx, 0));
+	EXPECT_TRUE(pv4_reap_all(&tx, WAIT_MS));
+	EXPECT_EQ(0U, errors_told(&tx));
+	pv4_close(&tx);
+}
+
+/* The number of the next timestamp in the error queue, or -errno */
+static int next_stamp(int fd)
+{
+	char control[512];
+	struct msghdr msg = {
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+
+	if (recvmsg(fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		return -errno;
+	for (c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		struct sock_extended_err err;
+
+		if (c->cmsg_level != SOL_PACKET ||
+		    c->cmsg_type != PACKET_TX_TIMESTAMP)
+			continue;
+		memcpy(&err, CMSG_DATA(c), sizeof(err));
+		return err.ee_data;
+	}
+	return -ENOMSG;
+}
+
+/* Packets are built and sent again until the queue has room. Their timestamps
+ * are numbered as the packets are.
+ */
+TEST_F_TIMEOUT(refused, timestamps_count_packets, 120)
+{
+	int on = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE |
+		 SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
+	struct pv4 *tx = &self->tx;
+	char tbf[80];
+	int i, n = 40;
+
+	ASSERT_EQ(0, setsockopt(tx->fd, SOL_SOCKET, SO_TIMESTAMPING, &on,
+				sizeof(on)));
+	/* not netem, which takes a copied packet away from its socket */
+	snprintf(tbf, sizeof(tbf), "tbf rate 10mbit burst 2000 limit %u",
+		 4 * pkt_len);
+	ASSERT_EQ(0, set_qdisc(tbf));
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, post_one(tx, i));
+	ASSERT_TRUE(kick_all_back(tx));
+	for (i = 0; i < n; i++) {
+		ASSERT_EQ(i, recv_one(&self->rx, WAIT_MS));
+		ASSERT_EQ(i, next_stamp(tx->fd));
+	}
+	EXPECT_EQ(-EAGAIN, next_stamp(tx->fd));
 }
 
 /* A blocked sender continues when the queue is shorter, to the last packet. */
