@@ -378,7 +378,11 @@ static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
 
 static void tp4a_no_posted_frame(struct tp4_packet_array *a)
 {
-	tp4q_rx_count_drop(tp4a_zc_ring(a)->q);
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
+
+	tp4q_rx_count_drop(q);
+	if (q->sk)
+		q->sk->sk_data_ready(q->sk);
 }
 
 static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,

@@ -114,7 +114,9 @@ EXPORT_SYMBOL_GPL(tp4q_rx_put_back);
  * @q:	an Rx queue
  *
  * The ring is full if it has wrapped around and the next slot holds a
- * descriptor that was returned to the program and not posted again.
+ * descriptor that was returned to the program and not posted again. The caller
+ * wakes the program, even if it waits for more packets by SO_RCVLOWAT: they may
+ * never come.
  *
  * Context: Under the queue's Rx lock.
  */
@@ -126,6 +128,7 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 		atomic_long_inc(&q->ring_full);
 	else
 		atomic_long_inc(&q->no_desc);
+	WRITE_ONCE(q->starved, true);
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
@@ -362,15 +365,21 @@ EXPORT_SYMBOL_GPL(tp4q_rx_room);
  *
  * Context: Under sk_receive_queue.lock.
  * Return: true while at least @wanted returned slots have not been posted
- * again.
+ * again; or once after a packet found too few frames, if one has not.
  */
 bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 {
 	/* On 32-bit machines, @out wraps around to 0. */
 	if (atomic_long_read(&q->out))
 		q->returned = true;
-	return q->returned && tp4q_program_owns_last(q) &&
-	       (wanted <= 1 || tp4q_rx_enough(q, wanted));
+	if (!q->returned || !tp4q_program_owns_last(q))
+		return false;
+	if (wanted <= 1 || tp4q_rx_enough(q, wanted))
+		return true;
+	if (!READ_ONCE(q->starved))
+		return false;
+	WRITE_ONCE(q->starved, false);
+	return true;
 }
 EXPORT_SYMBOL_GPL(tp4q_rx_readable);
 

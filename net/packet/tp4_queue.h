@@ -45,6 +45,8 @@ struct tp4_tx;
  * @in_chain:	skipping the rest of a packet that was refused because it has
  *		too many descriptors (Tx)
  * @returned:	poll() has seen a returned descriptor (Rx)
+ * @starved:	a packet has found too few frames, and poll() has not been
+ *		called since (Rx)
  * @in:		number of descriptors taken: position of the next one to read
  * @out:	number of descriptors returned, or claimed to be returned:
  *		position of the next one to write
@@ -58,7 +60,8 @@ struct tp4_tx;
  * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
  * pg_vec_lock for Tx; in zero-copy mode they belong to the driver. @zerocopy is
  * set under pg_vec_lock and cleared with release semantics when the driver no
- * longer uses the ring. @returned is protected by sk_receive_queue.lock.
+ * longer uses the ring. @returned is protected by sk_receive_queue.lock. @starved
+ * is set by the context that @in belongs to.
  *
  * For Rx, @out is protected by the same lock as @in. For Tx, a position of @out
  * is claimed atomically by the context that returns a descriptor, which can be
@@ -87,6 +90,7 @@ struct tp4_queue {
 	bool			zerocopy;
 	bool			in_chain;
 	bool			returned;
+	bool			starved;
 
 	unsigned long		in ____cacheline_aligned_in_smp;
 	atomic_long_t		out;

@@ -291,4 +291,25 @@ TEST_F_TIMEOUT(pollin, as_many_as_are_posted, 120)
 	wake_at(_metadata, &self->tx, &self->rx, 5);
 }
 
+/* Too few frames are left for a packet, and so, perhaps, for any other. */
+TEST_F_TIMEOUT(pollin, when_a_packet_finds_too_few, 120)
+{
+	unsigned int i, nr = self->rx.s.rx.size;
+	pid_t pid;
+
+	ASSERT_EQ(0, want(self->rx.s.fd, nr - 1));
+	for (i = 0; i < nr - 3; i++)
+		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+	pid = reader(self->rx.s.fd);
+	ASSERT_LE(0, pid);
+	ASSERT_EQ('S', wait_until_idle(pid));
+	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
+	pkt_len = MAX_PKT;
+	ASSERT_EQ(MAX_PKT, send_one(&self->tx, i));
+	EXPECT_EQ(READY, exit_within(pid, 2 * WAIT_MS));
+	/* said once */
+	EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
+	EXPECT_EQ(nr - 3, take_all(&self->rx, false));
+}
+
 TEST_HARNESS_MAIN
