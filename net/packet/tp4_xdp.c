@@ -79,7 +79,8 @@ static bool tp4_xdp_copy(struct xdp_buff *buff, struct xdp_rxq_info *rxq,
 
 /* Copy a packet back into its frames after the XDP program has run. If the
  * packet has grown, the new bytes go to the headroom or to the last frame. The
- * copy was made without metadata, so the program starts with none.
+ * copy was made without metadata, so the program starts with none. The bytes
+ * before the headroom belong to user space.
  * Return: false if the packet does not fit the frames.
  */
 static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
@@ -88,20 +89,24 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	u8 meta_flags = tp4f_first(p)->flags & TP4F_META_MASK;
 	struct tp4_packet_array *a = p->pkt_arr;
 	u32 pos = 0, len = xdp_get_buff_len(buff);
-	u32 meta = buff->data - buff->data_meta;
+	int meta = buff->data - buff->data_meta;
+	int size = 1 << a->frame_shift;
 
 	for (p->curr = p->start; pos != len; p->curr++) {
-		u32 offset = a->offset, room = a->room, part;
+		int offset = a->offset;
+		u32 part;
 
 		if (p->curr == p->end)
 			return false;
+		/* The driver may have used some bytes before that. */
+		offset = min_t(int, offset, tp4f_get_data_offset(p));
 		if (p->curr == p->start) {
-			if (grown < 0 && -grown >= room)
-				return false;
-			offset -= grown;
-			room += grown;
+			offset = max(offset - grown,
+				     (int)a->offset - XDP_PACKET_HEADROOM + meta);
+			if (offset >= size)
+				offset = a->offset;
 		}
-		part = min(len - pos, room);
+		part = min_t(u32, len - pos, size - offset);
 		tp4f_set_frame(p, part, offset, pos + part == len);
 		if (p->curr == p->start)
 			memcpy(tp4f_get_data(p) - meta, buff->data_meta, meta);
