@@ -495,14 +495,17 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 	rcu_read_lock();
 	zc = rcu_dereference(po->tp4_zc);
 	if (likely(zc)) {
+		u32 rx = tp4_zc_rx_wakeup(zc);
+
 		errors = atomic_read(&zc->errors);
-		/* Busy polling may have taken all packets already. */
-		if (looked && netif_running(zc->dev) &&
+		/* Busy polling may have taken all packets already. It may also
+		 * not have polled, because NAPI is running.
+		 */
+		if (looked && netif_running(zc->dev) && !rx &&
 		    !(zc->tx.q && tp4q_is_posted(zc->tx.q)))
 			err = 0;
 		else
-			err = tp4_zc_kick(zc, TP4_WAKEUP_TX |
-						tp4_zc_rx_wakeup(zc));
+			err = tp4_zc_kick(zc, TP4_WAKEUP_TX | rx);
 	}
 	rcu_read_unlock();
 
