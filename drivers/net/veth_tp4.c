@@ -17,6 +17,7 @@ static int veth_xdp_rcv(struct veth_rq *rq, int budget,
 static void veth_xdp_flush_bq(struct veth_rq *rq, struct veth_xdp_tx_bq *bq);
 static int veth_napi_enable_range(struct net_device *dev, int start, int end);
 static void veth_napi_del_range(struct net_device *dev, int start, int end);
+static int veth_select_rxq(struct net_device *dev);
 static bool veth_gro_requested(const struct net_device *dev);
 static void veth_set_xdp_features(struct net_device *dev);
 
@@ -283,7 +284,8 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	skb = tp4f_build_skb(p, poll->peer_dev, hdr);
 	if (IS_ERR(skb))
 		return PTR_ERR(skb);
-	if (skb_is_gso(skb) && !skb_gso_validate_mac_len(skb, max)) {
+	/* A packet without a full segment is none of GSO. */
+	if (skb_is_gso(skb) ? !skb_gso_validate_mac_len(skb, max) : len > max) {
 		kfree_skb(skb);
 		return -EMSGSIZE;
 	}
@@ -516,7 +518,8 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 	};
 	int done = 0;
 
-	if (unlikely(poll.local || poll.peer))
+	/* netpoll has no budget, and does not have NAPI run again. */
+	if (unlikely((poll.local || poll.peer) && budget))
 		done = veth_tp4_rcv(&poll, budget);
 	return done + veth_xdp_rcv(rq, poll.local ? 0 : budget - done, bq,
 				   stats);
@@ -532,6 +535,23 @@ static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 		return false;
 	tp4a_need_wakeup(tp4->tx, true);
 	return tp4a_has_work(tp4->tx);
+}
+
+/* The queue that receives what XDP sends: the CPU's, or, if only some have NAPI
+ * for zero-copy queue pairs, the first of these.
+ */
+static struct veth_rq *veth_xdp_rq(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct veth_rq *rq = &priv->rq[veth_select_rxq(dev)];
+	unsigned int i;
+
+	for (i = 0; i < dev->real_num_rx_queues; i++) {
+		if (likely(rcu_access_pointer(rq->napi)))
+			break;
+		rq = &priv->rq[i];
+	}
+	return rq;
 }
 
 /* Disable NAPI for all queues that do not need it for a zero-copy queue pair.
@@ -790,9 +810,9 @@ static int veth_tp4_wake(struct net_device *dev, int queue)
 	if (!dev || queue >= dev->real_num_rx_queues)
 		return -ENETDOWN;
 	priv = netdev_priv(dev);
-	if (!rcu_access_pointer(priv->rq[queue].napi))
-		return -ENETDOWN;
-	__veth_xdp_flush(&priv->rq[queue]);
+	/* If the peer is down, the packets wait for its veth_open(). */
+	if (rcu_access_pointer(priv->rq[queue].napi))
+		__veth_xdp_flush(&priv->rq[queue]);
 	return 0;
 }
 
@@ -865,6 +885,13 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 static bool veth_tp4_napi_done(struct veth_rq *rq, struct net_device *peer_dev)
 {
 	return false;
+}
+
+static struct veth_rq *veth_xdp_rq(struct net_device *dev)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+
+	return &priv->rq[veth_select_rxq(dev)];
 }
 
 static void veth_tp4_napi_del_unbound(struct net_device *dev)

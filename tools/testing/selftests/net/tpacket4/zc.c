@@ -611,6 +611,7 @@ TEST_F(zc, peer_down)
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	struct zc *z = &self->z, a;
 	int i, k, len;
+	pid_t pid;
 
 	ASSERT_EQ(0, zc_open(&a, &cfg));
 	ASSERT_EQ(0, bind_b(z));
@@ -619,11 +620,17 @@ TEST_F(zc, peer_down)
 		ASSERT_EQ(0, set_up(if_a, false));
 		for (k = 0; k < 20; k++)
 			ASSERT_EQ(0, zc_put_seq(z, 3000, 20 * i + k));
-		zc_kick(z);
+		EXPECT_EQ(0, zc_kick(z));
 		EXPECT_EQ(-EAGAIN, zc_recv(&a, self->buf, BUF_SIZE, 50));
 		EXPECT_TRUE(zc_books_balance(z, NULL));
+		/* a blocking send waits with them */
+		pid = pv4_fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(-pv4_kick(&z->s, 0));
+		EXPECT_TRUE(wait_until_asleep(pid));
 		ASSERT_EQ(0, set_up(if_a, true));
-		ASSERT_EQ(0, zc_kick(z));
+		EXPECT_EQ(0, wait_for_exit(pid));
 		for (k = 0; k < 20; k++) {
 			len = zc_recv(&a, self->buf, BUF_SIZE, WAIT_MS);
 			ASSERT_TRUE(packet_ok(self->buf, len, 3000,

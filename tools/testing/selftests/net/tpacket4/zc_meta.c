@@ -369,6 +369,9 @@ TEST_F(zc_meta, gso)
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 20000);
 	fill_ip4(pkt, IPPROTO_TCP, 20001, i);
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 20001));
+	/* nor is what is not segmented */
+	fill_ip4(pkt, IPPROTO_TCP, 19999, i);
+	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 19999));
 }
 
 /* As the stack of this end would, a ring sends an XDP program no packet that is

@@ -382,4 +382,44 @@ TEST(pass_to_kernel_uapi)
 	EXPECT_EQ((unsigned int)XDP_PASS_TO_KERNEL, attr.test.retval);
 }
 
+/* With several queues, only those of zero-copy queue pairs have NAPI. XDP finds
+ * them from each CPU.
+ */
+TEST(sent_back_on_each_cpu)
+{
+	struct zc_cfg acfg = { .ifname = "v4q", .n = 1 };
+	struct zc_cfg bcfg = { .ifname = "v4r", .n = 1 };
+	long i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct zc a, b;
+	char buf[100];
+	int prog;
+
+	if (cpus < 2)
+		SKIP(return, "one CPU");
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, run_ip("link add v4q mtu %d numrxqueues 2 numtxqueues 2 "
+			    "type veth peer name v4r mtu %d numrxqueues 2 "
+			    "numtxqueues 2", XDP_MTU, XDP_MTU));
+	ASSERT_EQ(0, set_up("v4q", true));
+	ASSERT_EQ(0, set_up("v4r", true));
+	ASSERT_EQ(0, wait_for_carrier("v4q"));
+	ASSERT_EQ(0, wait_for_carrier("v4r"));
+	ASSERT_EQ(0, zc_open(&a, &acfg));
+	ASSERT_EQ(0, zc_open(&b, &bcfg));
+	prog = xdp_const(XDP_TX, 0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native("v4r", prog));
+	for (i = 0; i < cpus; i++) {
+		pin_to_cpu(i);
+		ASSERT_EQ(0, zc_send_seq(&a, sizeof(buf), i));
+		EXPECT_TRUE(packet_ok(buf, zc_recv(&a, buf, sizeof(buf),
+						   WAIT_MS), sizeof(buf), i)) {
+			TH_LOG("CPU %ld", i);
+		}
+	}
+	close(prog);
+	zc_close(&a);
+	zc_close(&b);
+}
+
 TEST_HARNESS_MAIN
