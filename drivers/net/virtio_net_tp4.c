@@ -432,7 +432,14 @@ static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
 {
 	struct virtnet_tp4 *tp4 = sq->tp4;
 
-	if (!tp4 || (!tp4a_flush_completed(tp4->tx) && !freed_others))
+	if (!tp4)
+		return;
+	/* netpoll may send in a hard interrupt. */
+	if (unlikely(irqs_disabled())) {
+		napi_schedule(&sq->napi);
+		return;
+	}
+	if (!tp4a_flush_completed(tp4->tx) && !freed_others)
 		return;
 	if (!napi_is_scheduled(&sq->napi) && tp4a_has_work(tp4->tx))
 		napi_schedule(&sq->napi);
