@@ -90,7 +90,9 @@ SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_beside_a_full_ring"
 # i40e's zero-copy mode: the others look at the model, and are slow on a debug kernel.
 XL710_DEBUG = ("xl710-tp4", "xl710-netkit")
-XL710_DEBUG_CASES = "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp"
+XL710_DEBUG_CASES = (
+    "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp -t devmem"
+)
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
 # The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
 # there is one queue.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4, zero-copy mode: a socket with one ring. The other direction
- * stays with the stack. Also the features of a device, and when the kernel
- * wants a kick for posted frames.
+ * stays with the stack. Also the features of a device.
  */
 #include "netdev.h"
 #include "zc.h"
