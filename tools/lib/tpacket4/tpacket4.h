@@ -66,8 +66,8 @@ extern "C" {
 #endif
 
 /*
- * Definitions that an older C library lacks, or hides with -std=c11. SPARC and
- * PA-RISC have other numbers.
+ * Definitions that an older C library lacks, or hides. SPARC and PA-RISC have
+ * other numbers.
  */
 #if !defined(__sparc__) && !defined(__hppa__)
 #ifndef SO_BUSY_POLL
@@ -78,9 +78,15 @@ extern "C" {
 #define SO_BUSY_POLL_BUDGET	70
 #endif
 #endif
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus)
+
+/*
+ * Functions that the C library hides with -std=c11, or in a program that asks
+ * for POSIX alone. C++ compilers define _GNU_SOURCE.
+ */
+#if !defined(__cplusplus) && !defined(_DEFAULT_SOURCE)
 long syscall(long number, ...);
-#if defined(__GLIBC__) && !defined(__USE_POSIX199309)
+#if defined(__GLIBC__) && !defined(__USE_POSIX199309) && \
+	!defined(__USE_XOPEN_EXTENDED)
 int ftruncate(int fd, __off_t length);
 #endif
 #endif
