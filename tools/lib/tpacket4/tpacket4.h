@@ -1066,17 +1066,17 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 	return 0;
 }
 
-/* Switch a packet socket to V4 and set up its rings. */
+/* Register the area and set up the rings of a V4 socket. */
 static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 {
-	int err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
 	int mr_fd = opt->area ? fd : opt->mr_fd;
 	__u32 flags = opt->meta ? TP4_RING_META : 0;
 	__u32 headroom = opt->headroom;
+	int err = 0;
 
 	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
 		headroom = sizeof(struct tpacket4_meta);
-	if (!err && opt->area)
+	if (opt->area)
 		err = tp4_area_register(opt->area, fd, headroom);
 	if (!err && opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
@@ -1097,10 +1097,10 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
  * options, filters and fanout on s->fd, and post frames.
  *
  * Return: 0, or -errno: %EINVAL if @opt is incomplete or inconsistent or the
- * kernel does not have V4; else an error of socket(), PACKET_MEMREG,
- * PACKET_RX_RING or mmap(). After an error, @s is not open and its fd is -1;
- * the caller still has to close @opt->fd, which has no rings, but may have
- * @opt->area.
+ * kernel does not have V4; %EBUSY if @opt->fd has rings; else an error of
+ * socket(), PACKET_MEMREG, PACKET_RX_RING or mmap(). After an error, @s is not
+ * open and its fd is -1; the caller still has to close @opt->fd, which has no
+ * other rings than before, but may have @opt->area.
  */
 static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 {
@@ -1109,7 +1109,7 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 	/* one page more than the rings: the status page */
 	size_t len = rings + sysconf(_SC_PAGESIZE);
 	void *map = MAP_FAILED;
-	int err, fd = opt->fd;
+	int err, is_v4, fd = opt->fd;
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
@@ -1120,7 +1120,10 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 		fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return opt->fd ? -EBADF : -errno;
-	err = __tp4_set_up(fd, opt);
+	err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
+	is_v4 = !err;
+	if (!err)
+		err = __tp4_set_up(fd, opt);
 	if (!err) {
 		map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			   0);
@@ -1130,7 +1133,8 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 	if (err) {
 		if (!opt->fd) {
 			close(fd);
-		} else {
+		} else if (is_v4) {
+			/* Without rings before, or it would not be V4 now. */
 			(void)__tp4_set_ring(fd, PACKET_RX_RING, -1, 0, 0);
 			(void)__tp4_set_ring(fd, PACKET_TX_RING, -1, 0, 0);
 		}

@@ -416,6 +416,29 @@ static void open_takes_a_socket_of_the_callers(void)
 	CHECK(close(opt.fd) < 0 && errno == EBADF);	/* now the library's */
 }
 
+static void open_leaves_the_rings_of_the_caller_alone(void)
+{
+	const socklen_t len = sizeof(struct tpacket_req);
+	struct tp4_options opt = options(NR, NR);
+	struct tpacket_req req;
+	void *map;
+
+	memset(&req, 0, sizeof(req));
+	req.tp_block_size = sysconf(_SC_PAGESIZE);
+	req.tp_block_nr = 1;
+	req.tp_frame_size = req.tp_block_size;
+	req.tp_frame_nr = 1;
+	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
+	opt.fd = socket(AF_PACKET, SOCK_RAW, 0);
+	CHECK_EQ(0, tp4_setopt(opt.fd, PACKET_VERSION, TPACKET_V2));
+	CHECK_EQ(0, setsockopt(opt.fd, SOL_PACKET, PACKET_RX_RING, &req, len));
+	open_failed(__LINE__, opt, -EBUSY);
+	map = mmap(NULL, req.tp_block_size, PROT_READ, MAP_SHARED, opt.fd, 0);
+	CHECK(map != MAP_FAILED);
+	munmap(map, req.tp_block_size);
+	CHECK_EQ(0, close(opt.fd));
+}
+
 static void closing_twice_closes_nothing_else(void)
 {
 	int fd;
@@ -948,6 +971,7 @@ static const struct {
 	TEST(without_huge_pages_an_area_is_ordinary),
 	TEST(open_refuses_what_makes_no_sense),
 	TEST(open_takes_a_socket_of_the_callers),
+	TEST(open_leaves_the_rings_of_the_caller_alone),
 	TEST(closing_twice_closes_nothing_else),
 	TEST(received_packets_are_those_sent),
 	TEST(packet_of_several_frames_is_a_chain),
