@@ -727,8 +727,9 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * @timeout: milliseconds; -1 for no limit
  *
  * POLLIN is set until the Rx slot returned last has been posted again, so
- * recycle received slots first. In zero-copy mode this also kicks both rings.
- * With POLLIN, it belongs to the thread that uses the Rx ring.
+ * recycle received slots first; a program that keeps n frames sets SO_RCVLOWAT
+ * to n + 1. In zero-copy mode this also kicks both rings. With POLLIN, it
+ * belongs to the thread that uses the Rx ring.
  *
  * A socket error is returned once: after %ENETDOWN, the next call sleeps until
  * the device is up again and receives. Of two threads, either may get it.

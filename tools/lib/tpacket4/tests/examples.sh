@@ -228,10 +228,39 @@ test_capture()
 	ends_with 0 || :
 }
 
+# --- the loop in README.md ----------------------------------------------------
+
+# on_the_wire PACKETS: whether as many are being sent
+on_the_wire()
+{
+	tc -s qdisc show dev tp4A | grep -q " ${1}p requeues"
+}
+
+# Frames that are being sent are not posted, which must not keep poll() from
+# sleeping.
+test_forward_sleeps()
+{
+	local before
+
+	tc qdisc add dev tp4A root netem delay 100s limit 10000
+	start ./forward tp4A tp4B 32
+	check "the loop in README.md sends all that came" \
+		wait_for on_the_wire 32
+	before=$(ticks)
+	sleep 2
+	check "the loop in README.md sleeps while it sends" \
+		test $(($(ticks) - before)) -lt 100
+	kill "$pid"
+	wait "$pid" || :
+	pid=
+	tc qdisc del dev tp4A root
+}
+
 echo "TAP version 13"
 test_capture
 printer page_example "the program in tpacket4.rst"
 printer man_example "the program in tpacket4(7)"
+test_forward_sleeps
 tc qdisc add dev tp4A root netem delay 200ms limit 10000
 check "the loop in README.md forwards each packet once" \
 	timeout 120 ./forward tp4A tp4B

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * forward IF PEER: runs the forwarding loop of README.md while IF is slow, so
- * that its Tx ring is full most of the time. It is handed more packets than the
- * ring holds. Each has to come back to PEER once, in order, and rewritten once;
- * then IF goes down, and the loop has to end with that error.
+ * forward IF PEER [PACKETS]: runs the forwarding loop of README.md while IF is
+ * slow, so that its Tx ring is full most of the time. It is handed more packets
+ * than the ring holds, or as many as the caller says. Each has to come back to
+ * PEER once, in order, and rewritten once; then IF goes down, and the loop has
+ * to end with that error.
  */
 #include <err.h>
 #include <net/if.h>
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <tpacket4.h>
 
-#define PACKETS	800u
-#define LEN	1000u	/* more than the kernel copies: frames stay away */
+#define PACKETS	"800"
+#define LEN	1800u	/* more than the kernel copies: frames stay away */
 #define KEY	0xa5
 
 /* All but the header, which is the same in all packets. */
@@ -56,8 +57,9 @@ static void fill(__u8 *p, unsigned int seq)
 
 int main(int argc, char **argv)
 {
-	int ifindex = argc == 3 ? if_nametoindex(argv[1]) : 0;
-	int peer = argc == 3 ? if_nametoindex(argv[2]) : 0;
+	unsigned int packets = atoi(argc == 4 ? argv[3] : PACKETS);
+	int ifindex = argc > 2 ? if_nametoindex(argv[1]) : 0;
+	int peer = argc > 2 ? if_nametoindex(argv[2]) : 0;
 	struct tp4_socket plain = { .fd = -1 };
 	__u8 packet[LEN], want[LEN];
 	int size = 16 << 20;
@@ -66,8 +68,8 @@ int main(int argc, char **argv)
 	unsigned int i;
 	__u64 frame;
 
-	if (!ifindex || !peer)
-		errx(2, "usage: forward IF PEER");
+	if (!ifindex || !peer || !packets)
+		errx(2, "usage: forward IF PEER [PACKETS]");
 	check(open_socket(&s, &area), "V4 socket");
 	for (frame = 0; frame < 1024; frame++)
 		tp4_ring_post(&s.rx, &frame, 1);
@@ -79,18 +81,18 @@ int main(int argc, char **argv)
 	setsockopt(plain.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
 	check(tp4_setopt(plain.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");
 	check(tp4_bind(&plain, peer), "bind");
-	for (i = 0; i < PACKETS; i++) {
+	for (i = 0; i < packets; i++) {
 		fill(packet, i);
 		if (send(plain.fd, packet, LEN, 0) != (ssize_t)LEN)
 			err(1, "send");
 	}
 	/* Then all of them are there: more than the Tx ring has slots. */
-	while (tp4_ring_peek(&s.rx, PACKETS) < PACKETS)
+	while (tp4_ring_peek(&s.rx, packets) < packets)
 		check(tp4_wait(&s, POLLIN, -1), "receive");
 
 	if (pthread_create(&thread, NULL, run, NULL))
 		errx(1, "cannot make a thread");
-	for (i = 0; i < PACKETS; i++) {
+	for (i = 0; i < packets; i++) {
 		if (recv(plain.fd, packet, LEN, 0) != (ssize_t)LEN)
 			err(1, "receive");
 		fill(want, i);
@@ -106,6 +108,6 @@ int main(int argc, char **argv)
 		errx(1, "forward() returned %d, not ENETDOWN", result);
 	tp4_close(&s);
 	tp4_area_destroy(&area);
-	printf("%u packets were forwarded\n", PACKETS);
+	printf("%u packets were forwarded\n", packets);
 	return 0;
 }
