@@ -52,7 +52,6 @@
 #include <linux/filter.h>
 #include <linux/genetlink.h>
 #include <linux/if_packet.h>
-#include <linux/netdev.h>
 #include <linux/netlink.h>
 
 #include "pcap-int.h"
@@ -192,7 +191,6 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	if (tp4 == NULL)
 		return (NULL);
 	tp4->zerocopy = zerocopy;
-	tp4->snaplen = handle->snapshot;
 
 	/*
 	 * The metadata at the start of the frame makes room for the struct
@@ -360,8 +358,8 @@ count_frames(struct pcap_tp4 *tp4)
 }
 
 /*
- * Copy the parts of a packet, up to the snapshot length, behind its first
- * part.
+ * Copy the parts of a packet, up to the length that is needed of it, behind
+ * its first part.
  */
 static int
 join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
@@ -371,7 +369,7 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 	u_char *p;
 	u_int i, len;
 
-	size = packet->mac + tp4->snaplen;
+	size = packet->mac + tp4->join_len;
 	if (tp4->joined_size < size) {
 		p = realloc(tp4->joined, size);
 		if (p == NULL)
@@ -456,12 +454,20 @@ pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 }
 
 /*
- * How many packets, at most, has the kernel put into the ring by now?
+ * How many packets has the kernel put into the ring by now?
  */
 int
 pcap_tp4_pending(struct pcap_tp4 *tp4)
 {
-	return (tp4_ring_peek(&tp4->sock.rx, INT_MAX) - tp4->done);
+	u_int slots = tp4_ring_peek(&tp4->sock.rx, INT_MAX) - tp4->done;
+	u_int i;
+	int n = 0;
+
+	for (i = 0; i < slots; i++) {
+		if (!(pcap_tp4_slot(tp4, i)->flags & TP4_PKT_CONT))
+			n++;
+	}
+	return (n);
 }
 
 pcap_t *
@@ -509,6 +515,15 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 	}
 	return (p);
 }
+
+/*
+ * What <linux/netdev.h> has, which may be missing, or older than tpacket4.h.
+ */
+#define NETDEV_FAMILY		"netdev"
+#define NETDEV_DEV_GET		1	/* NETDEV_CMD_DEV_GET */
+#define NETDEV_IFINDEX		1	/* NETDEV_A_DEV_IFINDEX */
+#define NETDEV_XDP_FEATURES	3	/* NETDEV_A_DEV_XDP_FEATURES */
+#define NETDEV_TP4_ZEROCOPY	128	/* NETDEV_XDP_ACT_TP4_ZEROCOPY */
 
 /*
  * Generic netlink: what a request and its attributes look like.
@@ -599,27 +614,31 @@ found_device(struct nlattr *a, void *end, void *arg)
 {
 	struct add_arg *add = arg;
 	char ifname[IF_NAMESIZE];
-	char name[sizeof(ZC_PREFIX) + IF_NAMESIZE];
+	char name[sizeof(ZC_PREFIX STACK_SUFFIX) + IF_NAMESIZE];
 	char descr[64 + IF_NAMESIZE];
 	__u64 features = 0;
 	__u32 ifindex = 0;
 
 	for (; ATTR_OK(a, end); a = ATTR_NEXT(a)) {
-		if (a->nla_type == NETDEV_A_DEV_IFINDEX)
+		if (a->nla_type == NETDEV_IFINDEX)
 			memcpy(&ifindex, ATTR_DATA(a), sizeof(ifindex));
-		else if (a->nla_type == NETDEV_A_DEV_XDP_FEATURES)
+		else if (a->nla_type == NETDEV_XDP_FEATURES)
 			memcpy(&features, ATTR_DATA(a), sizeof(features));
 	}
-	if (!(features & NETDEV_XDP_ACT_TP4_ZEROCOPY) ||
+	if (!(features & NETDEV_TP4_ZEROCOPY) ||
 	    if_indextoname(ifindex, ifname) == NULL)
 		return (0);
 
-	snprintf(name, sizeof(name), ZC_PREFIX "%s", ifname);
+	/*
+	 * Some programs open every device that is listed, Wireshark for one,
+	 * which must not take packets away from the host.
+	 */
+	snprintf(name, sizeof(name), ZC_PREFIX "%s" STACK_SUFFIX, ifname);
 	snprintf(descr, sizeof(descr),
-	    "Zero-copy mode of %s: the host does not see the packets", ifname);
+	    "Zero-copy mode of %s: the host sees the packets, too", ifname);
 	/*
 	 * Whatever state the interface is in, it's to be listed behind those
-	 * that can be captured on without doing harm.
+	 * that don't take a queue for themselves.
 	 */
 	if (add_dev(add->devlistp, name,
 	    PCAP_IF_CONNECTION_STATUS_NOT_APPLICABLE, descr,
@@ -644,8 +663,8 @@ pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf)
 	if (fd == -1)
 		return (0);
 	if (genl_ask(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0,
-	    NETDEV_FAMILY_NAME, found_family, &family) == 0)
-		(void)genl_ask(fd, family, NETDEV_CMD_DEV_GET, NLM_F_DUMP,
+	    NETDEV_FAMILY, found_family, &family) == 0)
+		(void)genl_ask(fd, family, NETDEV_DEV_GET, NLM_F_DUMP,
 		    NULL, found_device, &add);
 	close(fd);
 	return (add.failed ? -1 : 0);

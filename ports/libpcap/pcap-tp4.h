@@ -54,7 +54,7 @@ struct pcap_tp4 {
 	struct tp4_socket sock;
 	u_int	frames;		/* frames that the current packet has */
 	u_int	done;		/* frames before it that aren't given back yet */
-	u_int	snaplen;
+	u_int	join_len;	/* bytes to join of a packet of several frames */
 	int	zerocopy;
 	u_char	*joined;	/* for a packet of several frames */
 	size_t	joined_size;

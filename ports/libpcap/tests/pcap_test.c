@@ -426,6 +426,31 @@ static int filters_direction(void)
 	       one_filter("outbound", 0, 0, 0, 0);
 }
 
+/* What comes before the filter is set is filtered by it, too. */
+static int filters_long(void)
+{
+	static const unsigned int lens[] = { 9014, 300, 199, 4000 };
+	pcap_t *p = must_open((struct want){ .snaplen = 64 });
+	unsigned int have = 0, round, i;
+	char text[32];
+	uint8_t wanted[MAX_LEN];
+
+	build(wanted, PLAIN, 1, MAX_LEN);
+	snprintf(text, sizeof(text), "ether[200] = %u", wanted[200]);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 20; i++)
+			send_one(peer_fd, PLAIN, i & 1, lens[i / 2 % 4]);
+		if (!round) {
+			usleep(100000);
+			check(!set_filter(p, text), "%s", pcap_geterr(p));
+		}
+	}
+	/* of ten in each round, without those that are too short */
+	check(!collect(p, count, &have, &have, 16), "%u packets", have);
+	close_handle(p);
+	return 1;
+}
+
 /* What is in the ring when a filter is set has to pass that one. */
 static int new_filter(void)
 {
@@ -729,10 +754,10 @@ static int lists_zerocopy(void)
 	pcap_if_t *devs, *d;
 	char zc[64];
 
-	snprintf(zc, sizeof(zc), "zc:%s", device);
+	snprintf(zc, sizeof(zc), "zc:%s+stack", device);
 	check(!pcap_findalldevs(&devs, errbuf), "%s", errbuf);
 	for (d = devs; d; d = d->next, pos++) {
-		check(strcmp(d->name, "zc:lo"), "lo is listed");
+		check(strcmp(d->name, "zc:lo+stack"), "lo is listed");
 		if (!strcmp(d->name, device))
 			plain = pos;
 		if (!strcmp(d->name, zc))
@@ -742,6 +767,42 @@ static int lists_zerocopy(void)
 	pcap_freealldevs(devs);
 	check(plain && found > plain, "%s is %u, %s %u", device, plain, zc,
 	      found);
+	return 1;
+}
+
+/* Wireshark opens every device that is listed; the host is not to notice. */
+static int opens_all(void)
+{
+	unsigned int nr = 0, zerocopy = 0, received = 0, i;
+	struct pollfd pfd = { .events = POLLIN };
+	pcap_if_t *devs, *d;
+	uint8_t p[200];
+	pcap_t *all[64];
+
+	check(!pcap_findalldevs(&devs, errbuf), "%s", errbuf);
+	for (d = devs; d && nr < 64; d = d->next) {
+		all[nr] = pcap_create(d->name, errbuf);
+		if (!all[nr])
+			continue;
+		if (pcap_activate(all[nr]) < 0) {
+			printf("# %s: %s\n", d->name, pcap_geterr(all[nr]));
+			pcap_close(all[nr]);
+			continue;
+		}
+		zerocopy += !strncmp(d->name, "zc:", 3);
+		nr++;
+	}
+	pcap_freealldevs(devs);
+	pfd.fd = packet_socket(device);
+	for (i = 0; i < 20; i++)
+		send_one(peer_fd, PLAIN, i, 100);
+	while (received < 20 && poll(&pfd, 1, PATIENCE) == 1)
+		received += recv(pfd.fd, p, sizeof(p), 0) == 100;
+	close(pfd.fd);
+	while (nr)
+		pcap_close(all[--nr]);
+	check(zerocopy == 2, "%u devices", zerocopy);
+	check(received == 20, "%u packets", received);
 	return 1;
 }
 
@@ -799,6 +860,8 @@ int main(int argc, char **argv)
 		result(filters_direction(), "filters know the direction");
 		result(errors(), "errors of zero-copy mode say what is wrong");
 		result(lists_zerocopy(), "zero-copy devices are listed behind the others");
+		result(opens_all(), "with all devices open, the host receives");
+		result(filters_long(), "filters see what the snapshot length cuts off");
 	}
 	result(removed(), "the interface disappears");
 	printf("1..%d\n", number);
