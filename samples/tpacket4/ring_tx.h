@@ -75,12 +75,19 @@ static unsigned int tx_fill(struct port *p, unsigned int max)
 	return n;
 }
 
-/* Send what was received, addresses swapped. There must be room. */
-static inline void tx_forward(struct tx_ring *t, const __u8 *data,
+/*
+ * Send what was received, addresses swapped. There must be room. A packet that
+ * is longer than a frame, as a block of V3 can have, ends the run.
+ */
+static inline void tx_forward(struct port *p, const __u8 *data,
 			      unsigned int len)
 {
+	struct tx_ring *t = p->ring;
 	struct tx_hdr *h = tx_frame(t, t->next++);
 
+	if (len > FRAME_SIZE - TX_OFFSET)
+		errx(1, "V%d: cannot forward %u bytes, a Tx frame has %zu",
+		     p->cfg->version, len, FRAME_SIZE - TX_OFFSET);
 	copy_swapped((__u8 *)h + TX_OFFSET, data, len);
 	h->tp_len = len;
 	set_status(h, TP_STATUS_SEND_REQUEST);

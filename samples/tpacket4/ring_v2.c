@@ -112,7 +112,7 @@ static unsigned int v2_forward(struct port *p, unsigned int max)
 		if (verify)
 			packet_check(p, data, h->tp_snaplen);
 
-		tx_forward(&v->tx, data, h->tp_snaplen);
+		tx_forward(p, data, h->tp_snaplen);
 		set_status(h, TP_STATUS_KERNEL);
 		v->rx_next++;
 	}

@@ -174,7 +174,7 @@ static unsigned int v3_forward(struct port *p, unsigned int max)
 		bytes += v->pkt->tp_snaplen;
 		if (verify)
 			packet_check(p, data, v->pkt->tp_snaplen);
-		tx_forward(&v->tx, data, v->pkt->tp_snaplen);
+		tx_forward(p, data, v->pkt->tp_snaplen);
 		pkt_next(v);
 	}
 	p->n.bytes += bytes;

@@ -62,6 +62,46 @@ refused()
 	fi
 }
 
+is_bound()
+{
+	# Iface is the fifth column, and 0 before bind()
+	awk -v "i=$(cat /sys/class/net/tp4A/ifindex)" \
+		'$5 == i { found = 1 } END { exit !found }' /proc/net/packet
+}
+
+# long_packet: V3 receives what its Tx frames have no room for
+long_packet()
+{
+	local title="tpbench -v 3 --l2fwd says that a packet is too long"
+	local out rc=0 pid n
+
+	number=$((number + 1))
+	if ! command -v python3 >/dev/null; then
+		echo "ok $number $title # SKIP needs python3"
+		return
+	fi
+	out=$(mktemp)
+	timeout 120 ./tpbench -q -i tp4A -v 3 --l2fwd -d 100 >"$out" 2>&1 &
+	pid=$!
+	for ((n = 0; n < 600; n++)); do
+		! is_bound || break
+		sleep 0.1
+	done
+	python3 -c 'import socket
+sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+sock.bind(("tp4B", 0))
+sock.send(bytes(12) + b"\x88\xb5" + bytes(8000))'
+	wait $pid || rc=$?
+	if [ $rc -eq 1 ] && grep -q "cannot forward 8014 bytes" "$out"; then
+		echo "ok $number $title"
+	else
+		echo "# error: $rc: $(head -c 300 "$out")"
+		echo "not ok $number $title"
+		failed=1
+	fi
+	rm "$out"
+}
+
 echo "TAP version 13"
 pair=(-i "tp4A,tp4B")
 
@@ -157,6 +197,7 @@ else
 	echo "ok $number tpbench -v xdp # SKIP built without libxdp-dev"
 	refused "without libxdp" "${pair[@]}" -v xdp --rxdrop
 fi
+long_packet
 refused "driver's XDP" -i tp4A -v xdp-skb -z 1 --txpush
 refused "Operation not supported" -i lo -z 1 --txpush
 refused "No such device" -i nothing --txpush
