@@ -711,6 +711,19 @@ def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
     steer(False)
 
 
+def a_self_test_is_no_loss() -> None:
+    """It takes the device down and up, and the program keeps its pair."""
+    channels(2)
+    steer(True)
+    z = bound(2)
+    run("ethtool", "-t", IF1, "offline", ok=False)
+    assert z.error() == 0, "the program was told that it has lost its pair"
+    works()
+    assert wait(SOON, lambda: steered_once(z)), "nothing comes after the test"
+    z.close()
+    steer(False)
+
+
 def frames_outlive_a_device_that_does_not_stop() -> None:
     """The same where the device goes down, or its rings are resized."""
     channels(2)
@@ -1058,6 +1071,7 @@ TESTS = [
     frames_outlive_a_tx_queue_that_does_not_stop,
     a_blocking_send_can_be_given_up,
     a_pair_that_does_not_start_is_in_no_ones_way,
+    a_self_test_is_no_loss,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,
     a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset,

@@ -294,12 +294,30 @@ void i40e_tp4_rebuilt(struct i40e_pf *pf)
 	unsigned long i;
 
 	if (!vsi || !vsi->netdev || !netif_running(vsi->netdev) ||
-	    !test_bit(__I40E_VSI_DOWN, vsi->state))
+	    !test_bit(__I40E_VSI_DOWN, vsi->state) ||
+	    READ_ONCE(vsi->tp4_testing))
 		return;
 	mutex_lock(&vsi->tp4_lock);
 	xa_for_each(&vsi->tp4, i, tp4)
 		i40e_tp4_report(tp4, EIO);
 	mutex_unlock(&vsi->tp4_lock);
+}
+
+/**
+ * i40e_tp4_set_testing() - begin or end an offline self-test
+ * @vsi:	the main VSI
+ * @testing:	true to begin
+ *
+ * The test closes the VSI itself, so a reset does not open it again. At the
+ * end, its queue pairs are lost if the test could not open it, either.
+ *
+ * Context: Under RTNL, takes the lock of the main VSI.
+ */
+void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
+{
+	WRITE_ONCE(vsi->tp4_testing, testing);
+	if (!testing)
+		i40e_tp4_rebuilt(vsi->back);
 }
 
 static bool i40e_tp4_ring_has(struct i40e_ring **rings, int queue_pair,
