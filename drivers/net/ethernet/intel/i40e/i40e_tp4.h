@@ -55,15 +55,19 @@ static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
 	mutex_init(&vsi->tp4_lock);
 }
 
-/* Protects against queue pairs being stopped or started. */
+/* Protects against queue pairs being stopped or started. There is no main VSI
+ * after a rebuild that has failed.
+ */
 static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
 {
-	mutex_lock(&vsi->tp4_lock);
+	if (vsi)
+		mutex_lock(&vsi->tp4_lock);
 }
 
 static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 {
-	mutex_unlock(&vsi->tp4_lock);
+	if (vsi)
+		mutex_unlock(&vsi->tp4_lock);
 }
 
 /* Tell the program that its queue pair is lost. */
