@@ -83,9 +83,13 @@ static bool i40e_tp4_is_rx(struct i40e_ring *ring)
  */
 void i40e_tp4_attach_ring(struct i40e_ring *ring)
 {
-	struct i40e_tp4 *tp4 = xa_load(&ring->vsi->tp4, ring->queue_index);
+	struct i40e_tp4 *tp4;
 
 	ring->tp4 = NULL;
+	/* Its index is not that of a queue pair. */
+	if (ring_is_xdp(ring))
+		return;
+	tp4 = xa_load(&ring->vsi->tp4, ring->queue_index);
 	if (!tp4 || tp4->leaving || tp4->stuck)
 		return;
 	if (i40e_tp4_is_rx(ring)) {
@@ -323,16 +327,19 @@ void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
 static bool i40e_tp4_ring_has(struct i40e_ring **rings, int queue_pair,
 			      const struct i40e_tp4 *tp4)
 {
-	/* There are no rings after a failed reset. */
-	return rings && rings[queue_pair] && rings[queue_pair]->tp4 == tp4;
+	return rings[queue_pair] && rings[queue_pair]->tp4 == tp4;
 }
 
 /* Check whether rings are attached to a queue pair. */
 static bool i40e_tp4_is_attached(const struct i40e_vsi *vsi, int queue_pair,
 				 const struct i40e_tp4 *tp4)
 {
-	return i40e_tp4_ring_has(vsi->rx_rings, queue_pair, tp4) ||
-	       i40e_tp4_ring_has(vsi->tx_rings, queue_pair, tp4);
+	/* There are no rings after a failed reset, and fewer after one with
+	 * fewer queue pairs.
+	 */
+	return vsi->tx_rings && queue_pair < vsi->alloc_queue_pairs &&
+	       (i40e_tp4_ring_has(vsi->rx_rings, queue_pair, tp4) ||
+		i40e_tp4_ring_has(vsi->tx_rings, queue_pair, tp4));
 }
 
 /* Check that the hardware does not use frames of a queue pair. */
