@@ -237,6 +237,69 @@ def rules_stay_when_atr_filters_go() -> None:
         steer(False)
 
 
+def a_bind_flushes_no_table_for_nothing() -> None:
+    """A pair by which the stack has sent no TCP has no ATR filters to flush."""
+    channels(2)
+    server = Server()
+    bound(2).close()  # with what was sent there before
+    sends_by(0)
+    matches, flushes = stat("port.fdir_atr_match"), stat("port.fdir_flush_cnt")
+    with connect() as sock:
+        talk(sock, 100)
+        assert stat("port.fdir_atr_match") > matches, "no ATR filter to begin with"
+        for _ in range(3):
+            bound(2).close()
+        talk(sock, 5)
+    server.close()
+    assert stat("port.fdir_flush_cnt") == flushes, "flushed"
+
+
+@contextmanager
+def flood() -> Iterator[None]:
+    """A Flood by another process: Python's setsockopt() lets no other thread run."""
+    code = f"""import socket, time
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    sock.sendto(b"flood", ("{IP1}", 9))
+    time.sleep(0.001)"""
+    process = subprocess.Popen(["ip", "netns", "exec", NS0, sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def rules_hold_while_others_bind() -> None:
+    """What a rule steers to a program does not go to the stack meanwhile. With two
+    CPUs, the driver has too few queues: scripts/vm --cpus 3."""
+    channels(3)
+    steer(True)
+    server = Server()
+    sends_by(0)
+    with (
+        netns(NS1),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stack,
+        connect() as sock,
+    ):
+        z = bound(2)
+        assert steered(z)
+        stack.bind((IP1, 9))
+        stack.setblocking(False)
+        got = 0
+        with flood():
+            for _ in range(10):
+                talk(sock, 50)  # until there is an ATR filter again
+                bound(3).close()
+                got += len(list(z.receive()))
+        with suppress(BlockingIOError):
+            raise AssertionError(f"the stack got {stack.recv(2000)[:10]!r}")
+        assert got > 100, got
+        z.close()
+    server.close()
+    steer(False)
+
+
 def steered(z: V4) -> bool:
     with sender() as sock:
         sock.sendto(b"steered", (IP1, 9))
@@ -1056,6 +1119,8 @@ TESTS = [
     no_atr_filter_from_a_bound_pair,
     atr_filters_are_flushed_at_bind,
     rules_stay_when_atr_filters_go,
+    a_bind_flushes_no_table_for_nothing,
+    rules_hold_while_others_bind,
     stack_sends_while_pairs_change,
     pairs_with_xdp_change_hands,
     link_events_while_pairs_change,

@@ -82,10 +82,19 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 	return ring->tp4;
 }
 
-/* A copy of a ring does not own the queue pair. */
+/* A copy of a ring does not own the queue pair, and the ring may be used until
+ * the copy replaces it.
+ */
 static inline void i40e_tp4_forget(struct i40e_ring *copy)
 {
 	copy->tp4 = NULL;
+	copy->has_atr = true;
+}
+
+/* An ATR filter is added that leads to the queue pair of a Tx ring. */
+static inline void i40e_tp4_note_atr(struct i40e_ring *tx_ring)
+{
+	tx_ring->has_atr = true;
 }
 
 /* i40e_tp4.c */
@@ -115,7 +124,7 @@ int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
 
 /* i40e_main.c */
 int i40e_queue_pair_configure(struct i40e_vsi *vsi, int queue_pair);
-void i40e_fdir_forget_atr(struct i40e_pf *pf);
+void i40e_fdir_forget_atr(struct i40e_ring *tx_ring);
 #else
 static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
 {
@@ -127,6 +136,10 @@ static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 }
 
 static inline void i40e_tp4_forget(struct i40e_ring *copy)
+{
+}
+
+static inline void i40e_tp4_note_atr(struct i40e_ring *tx_ring)
 {
 }
 

@@ -608,7 +608,7 @@ static int i40e_tp4_switch_pair(struct i40e_vsi *vsi, int queue_pair,
 		return -EAGAIN;
 	/* Replies to the stack's flows must no longer arrive here. */
 	if (tp4->rx)
-		i40e_fdir_forget_atr(vsi->back);
+		i40e_fdir_forget_atr(vsi->tx_rings[queue_pair]);
 	return i40e_tp4_start_pair(vsi, queue_pair);
 }
 
@@ -626,7 +626,7 @@ static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 	if (i40e_tp4_pair_is_up(vsi, queue_pair))
 		err = i40e_tp4_switch_pair(vsi, queue_pair, tp4);
 	else if (tp4->rx)
-		i40e_fdir_forget_atr(pf);
+		i40e_fdir_forget_atr(vsi->tx_rings[queue_pair]);
 	mutex_unlock(&vsi->tp4_lock);
 
 	/* The reset in progress sets up the queue pair. */
