@@ -774,6 +774,32 @@ def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
     steer(False)
 
 
+def a_device_that_does_not_come_up_is_reported() -> None:
+    """It has another MTU or ring size then, but no queue that runs. Neither who
+    closes the socket nor who takes the device down waits for ever."""
+    channels(2)
+    steer(True)
+    for act in (
+        ("ip", "link", "set", IF1, "mtu", "1400"),
+        ("ethtool", "-G", IF1, "rx", "1024"),
+        ("ip", "link", "set", IF1, "mtu", "1500"),
+        ("ethtool", "-G", IF1, "rx", "512"),
+    ):
+        z = bound(2)
+        with no_contexts():
+            run(*act, ok=False)
+            assert z.error() == errno.EIO, "the program was not told"
+            if "1500" in act or "512" in act:
+                z.close()
+                z = bound(2)
+        run("ip", "link", "set", IF1, "down")
+        bring_up()
+        works()
+        assert wait(SOON, lambda z=z: steered_once(z)), "nothing comes"
+        z.close()
+    steer(False)
+
+
 def a_self_test_is_no_loss() -> None:
     """It takes the device down and up, and the program keeps its pair."""
     channels(2)
@@ -1136,6 +1162,7 @@ TESTS = [
     frames_outlive_a_tx_queue_that_does_not_stop,
     a_blocking_send_can_be_given_up,
     a_pair_that_does_not_start_is_in_no_ones_way,
+    a_device_that_does_not_come_up_is_reported,
     a_self_test_is_no_loss,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,

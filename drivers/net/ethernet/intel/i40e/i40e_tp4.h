@@ -118,6 +118,7 @@ bool i40e_tp4_needs_reset(struct i40e_pf *pf);
 void i40e_tp4_reset_done(struct i40e_pf *pf, int err);
 void i40e_tp4_rebuilt(struct i40e_pf *pf);
 void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing);
+void i40e_tp4_not_up(struct i40e_vsi *vsi);
 bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first);
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
 int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
@@ -186,6 +187,10 @@ static inline void i40e_tp4_rebuilt(struct i40e_pf *pf)
 }
 
 static inline void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
+{
+}
+
+static inline void i40e_tp4_not_up(struct i40e_vsi *vsi)
 {
 }
 

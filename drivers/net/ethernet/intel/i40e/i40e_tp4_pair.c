@@ -324,6 +324,34 @@ void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
 		i40e_tp4_rebuilt(vsi->back);
 }
 
+/**
+ * i40e_tp4_not_up() - handle a VSI that was down and does not come up again
+ * @vsi:	the VSI
+ *
+ * Its queue pairs are lost until it is closed and opened. NAPI is disabled, so
+ * nobody may take the VSI for a running one and disable it once more.
+ *
+ * Context: Under RTNL, or while __I40E_CONFIG_BUSY is set; takes the lock of
+ * the VSI.
+ */
+void i40e_tp4_not_up(struct i40e_vsi *vsi)
+{
+	struct i40e_tp4 *tp4;
+	unsigned long i;
+
+	set_bit(__I40E_VSI_DOWN, vsi->state);
+	i40e_vsi_stop_rings(vsi);
+	mutex_lock(&vsi->tp4_lock);
+	xa_for_each(&vsi->tp4, i, tp4) {
+		if (i < vsi->num_queue_pairs) {
+			i40e_tp4_clean_tx_ring(vsi->tx_rings[i]);
+			i40e_tp4_clean_rx_ring(vsi->rx_rings[i]);
+		}
+		i40e_tp4_report(tp4, EIO);
+	}
+	mutex_unlock(&vsi->tp4_lock);
+}
+
 static bool i40e_tp4_ring_has(struct i40e_ring **rings, int queue_pair,
 			      const struct i40e_tp4 *tp4)
 {
