@@ -70,6 +70,15 @@ static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 		mutex_unlock(&vsi->tp4_lock);
 }
 
+/* Check whether requests for a reset have to wait for a queue pair that is being
+ * switched.
+ */
+static inline bool i40e_tp4_delays_reset(const struct i40e_pf *pf)
+{
+	return test_bit(__I40E_CONFIG_BUSY, pf->state) &&
+	       !test_bit(__I40E_RESET_INTR_RECEIVED, pf->state);
+}
+
 /* Tell the program that its queue pair is lost. */
 static inline void i40e_tp4_report(struct i40e_tp4 *tp4, int error)
 {
@@ -171,6 +180,11 @@ static inline void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
 
 static inline void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
 {
+}
+
+static inline bool i40e_tp4_delays_reset(const struct i40e_pf *pf)
+{
+	return false;
 }
 
 static inline bool i40e_tp4_needs_reset(struct i40e_pf *pf)
