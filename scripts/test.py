@@ -71,6 +71,7 @@ ONLY_LONG += ("xl710-irq-msi", "xl710-irq-intx", "xl710-link")
 ONLY_LONG += ("xl710-ethtool", "xl710-steering", "xl710-generator", "xl710-tp4-bounce")
 # xl710-pairs again, with other interrupts
 ONLY_LONG += ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
+ONLY_LONG += ("xl710-pairs-three",)
 IN_LONG = "make long has it"
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
@@ -94,9 +95,10 @@ XL710_DEBUG_CASES = (
     "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp -t devmem"
 )
 XL710_TIMED = ("xl710-generator", "xl710-xskxceiver")
-# The cases of xl710-pairs where two queues have one vector, and where, without MSI-X,
-# there is one queue.
+# The cases of xl710-pairs where two queues have one vector, where there are three
+# queues, for which it takes as many CPUs, and where, without MSI-X, there is one queue.
 SHARED_VECTOR = "other_pairs_of_the_vector_go_on"
+THREE_QUEUES = "rules_hold_while_others_bind"
 ONE_QUEUE = "kick_reaches_napi link_events_after_bind bind_while_down tx_alone"
 
 
@@ -431,12 +433,19 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         short += FAST
 
     def test(
-        script: str, name: str, nic: str, *env: str, cases: str = "", boot: str = ""
+        script: str,
+        name: str,
+        nic: str,
+        *env: str,
+        cases: str = "",
+        boot: str = "",
+        cpus: str = "",
     ) -> Test:
         path = XL710 / "tests" / f"{script}.sh"
         command = ["env", f"BUILD={BUILD}", *short, *env, "bash", str(path)]
         command += cases.split()
         append = ["--append", boot] if boot else []
+        append += ["--cpus", cpus] if cpus else []
         vm = ["--nic", nic, *append, "--qemu"]  # main() knows which
         return Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
 
@@ -454,6 +463,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
         test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),
         test("pairs", "pairs-shared", "xl710,vectors=3", cases=SHARED_VECTOR),
+        test("pairs", "pairs-three", "xl710", cases=THREE_QUEUES, cpus="3"),
         test("pairs", "pairs-msi", "xl710,msix=off", cases=ONE_QUEUE),
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
