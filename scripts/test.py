@@ -76,7 +76,8 @@ IN_LONG = "make long has it"
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
-VIRTIO_SHORT = "-v both -t offloads -t xdp -t kill_under_load -t unplug_under_load"
+VIRTIO_SHORT = "-v both -t offloads -t xdp -t one_ring -t kill_under_load"
+VIRTIO_SHORT += " -t unplug_under_load"
 # What taps have that the others have not
 VIRTIO_TAP = "-v both -t offloads"
 # A device without mergeable buffers has packets of one frame.

@@ -672,6 +672,62 @@ TEST_F_TIMEOUT(port, stack_sends_too, 120)
 	free(buf);
 }
 
+/* A socket on if_b with one ring only: the stack has the other direction. */
+TEST_F_TIMEOUT(port, one_ring, 120)
+{
+	unsigned int i, rx, rounds = pv4_fast() ? 300 : 1000;
+	char buf[1000], *data;
+
+	for (rx = 0; rx < 2; rx++) {
+		struct pv4_cfg cfg = {
+			.rx_nr = rx ? pv4_min_descs() : 0,
+			.tx_nr = rx ? 0 : pv4_min_descs(),
+		};
+		int len = sizeof(buf), fd_a, fd_b;
+		struct tpacket4_desc d;
+		struct pv4 s;
+
+		ASSERT_EQ(0, pv4_open(&s, &cfg));
+		ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY, 1));
+		ASSERT_EQ(0, pv4_bind(s.fd, if_b, ETH_P_ALL));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		fd_a = plain_listener(_metadata, if_a);
+		fd_b = plain_listener(_metadata, if_b);
+		for (i = 0; i < rounds; i++) {
+			fill_packet(buf, len, 2 * i);
+			ASSERT_EQ(len, send(fd_a, buf, len, 0));
+			if (rx) {
+				ASSERT_TRUE(pv4_take_wait(&s, &s.rx, &d,
+							  WAIT_MS));
+				data = pv4_frame(&s, d.idx) + d.offset;
+				ASSERT_TRUE(packet_ok(data, d.len, len, 2 * i));
+				pv4_rx_post(&s, d.idx);
+			} else {
+				ASSERT_EQ(len, plain_recv(fd_b, buf, len,
+							  WAIT_MS));
+				ASSERT_TRUE(packet_ok(buf, len, len, 2 * i));
+			}
+			fill_packet(buf, len, 2 * i + 1);
+			if (rx) {
+				ASSERT_EQ(len, send(fd_b, buf, len, 0));
+			} else {
+				pv4_reap(&s);
+				ASSERT_EQ(0, pv4_put(&s, buf, len, 2048, 0));
+				ASSERT_EQ(0, pv4_kick(&s, MSG_DONTWAIT));
+			}
+			ASSERT_EQ(len, plain_recv(fd_a, buf, len, WAIT_MS));
+			ASSERT_TRUE(packet_ok(buf, len, len, 2 * i + 1));
+		}
+		/* packets on the ring do not go to the stack */
+		EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, len, 0));
+		EXPECT_TRUE(rx || pv4_reap_all(&s, WAIT_MS));
+		close(fd_a);
+		close(fd_b);
+		pv4_close(&s);
+	}
+}
+
 /* It may do so where a short ring has no more room than V4 leaves it, too: V4
  * sends as much as it can. It may be slow, but its queue does not stop.
  */
