@@ -1777,6 +1777,56 @@ static void xdp_gets_all_of_a_long_packet(struct kunit *test)
 	tp4a_free(xdp.to_kernel);
 }
 
+/* Three frames, each with so many bytes before the array's offset, and full */
+static const u32 bytes_before[] = { VLAN_HLEN, 12, 12 };
+
+/* Run @func on a packet in such frames, and find it in the ring from byte @pos
+ * on.
+ */
+static void xdp_passes_frames(struct kunit *test, u32 pos,
+			      unsigned int (*func)(const void *ctx,
+						   const struct bpf_insn *insn))
+{
+	struct tp4_test *t = test->priv;
+	struct xdp_rxq_info rxq = {};
+	struct xdp_buff buff;
+	struct tp4_xdp xdp = {
+		.buff = &buff,
+		.rxq = &rxq,
+	};
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	u32 i, k, size = 0;
+
+	xdp_new(test, &xdp, func);
+	xdp.prog->aux->xdp_has_frags = true;
+	for (i = 0; i < ARRAY_SIZE(bytes_before); i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < ARRAY_SIZE(bytes_before); i++) {
+		u32 len = ROOM + bytes_before[i];
+		u8 *data;
+
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		tp4f_set_frame(&p, len, t->rxa->offset - bytes_before[i],
+			       i + 1 == ARRAY_SIZE(bytes_before));
+		data = tp4f_get_data(&p);
+		for (k = 0; k < len; k++)
+			data[k] = long_byte(size++);
+	}
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, xdp.errors, 0);
+	while ((desc = reap(&t->rx)))
+		KUNIT_EXPECT_TRUE(test, long_bytes_ok(t->rxa->addr +
+						      desc->idx * FRAME_BYTES +
+						      desc->offset, desc->len,
+						      &pos));
+	KUNIT_EXPECT_EQ(test, pos, size);
+	tp4a_free(xdp.to_kernel);
+}
+
 static unsigned int pass_all(const void *ctx, const struct bpf_insn *insn)
 {
 	return XDP_PASS;
@@ -1787,48 +1837,21 @@ static unsigned int pass_all(const void *ctx, const struct bpf_insn *insn)
  */
 static void xdp_gives_back_all_that_was_in_the_frames(struct kunit *test)
 {
-	static const u32 before[] = { VLAN_HLEN, 12, 12 };
-	struct tp4_test *t = test->priv;
-	struct xdp_rxq_info rxq = {};
-	struct xdp_buff buff;
-	struct tp4_xdp xdp = {
-		.buff = &buff,
-		.rxq = &rxq,
-	};
-	u32 i, k, size = 0, pos = 0;
-	struct tpacket4_desc *desc;
-	struct tp4_frame_set p;
+	xdp_passes_frames(test, 0, pass_all);
+}
 
-	xdp_new(test, &xdp, pass_all);
-	xdp.prog->aux->xdp_has_frags = true;
-	for (i = 0; i < ARRAY_SIZE(before); i++)
-		post(&t->rx, i, 0, 0, 0);
-	tp4a_populate(t->rxa);
-	for (i = 0; i < ARRAY_SIZE(before); i++) {
-		u32 len = ROOM + before[i];
-		u8 *data;
+static unsigned int take_a_frame(const void *ctx, const struct bpf_insn *insn)
+{
+	struct xdp_buff *xdp = (struct xdp_buff *)ctx;
 
-		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
-		tp4f_set_frame(&p, len, t->rxa->offset - before[i],
-			       i + 1 == ARRAY_SIZE(before));
-		data = tp4f_get_data(&p);
-		for (k = 0; k < len; k++)
-			data[k] = long_byte(size++);
-	}
-	local_bh_disable();
-	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 1);
-	local_bh_enable();
-	KUNIT_EXPECT_EQ(test, xdp.errors, 0);
-	for (i = 0; i < ARRAY_SIZE(before); i++) {
-		desc = reap(&t->rx);
-		KUNIT_ASSERT_NOT_NULL(test, desc);
-		KUNIT_EXPECT_TRUE(test, long_bytes_ok(t->rxa->addr +
-						      desc->idx * FRAME_BYTES +
-						      desc->offset, desc->len,
-						      &pos));
-	}
-	KUNIT_EXPECT_EQ(test, pos, size);
-	tp4a_free(xdp.to_kernel);
+	xdp->data += FRAME_BYTES;
+	xdp->data_meta = xdp->data;
+	return XDP_PASS;
+}
+
+static void xdp_may_take_more_than_a_frame(struct kunit *test)
+{
+	xdp_passes_frames(test, FRAME_BYTES, take_a_frame);
 }
 
 static unsigned int expect_headroom(const void *ctx,
@@ -1932,6 +1955,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(xdp_tx_may_find_no_room),
 	KUNIT_CASE(xdp_gets_all_of_a_long_packet),
 	KUNIT_CASE(xdp_gives_back_all_that_was_in_the_frames),
+	KUNIT_CASE(xdp_may_take_more_than_a_frame),
 	KUNIT_CASE(xdp_has_less_headroom_before_a_tag),
 	{}
 };
