@@ -599,9 +599,11 @@ static void tp4_tx_get_load(const struct tp4_tx_call *call,
 	*load = (struct tp4_tx_load) {};
 	rcu_read_lock();
 	if (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS)) {
-		for (i = 0; i < dev->real_num_tx_queues; i++)
-			load->len += netif_xmit_frozen_or_drv_stopped(
-						netdev_get_tx_queue(dev, i));
+		for (i = 0; i < dev->real_num_tx_queues; i++) {
+			struct netdev_queue *txq = netdev_get_tx_queue(dev, i);
+
+			load->len += netif_xmit_frozen_or_drv_stopped(txq);
+		}
 	} else {
 		tp4_tx_add_load(dev, &priv);
 	}
@@ -628,8 +630,8 @@ static void tp4_tx_note_load(const struct tp4_tx_call *call)
 {
 	struct tp4_tx *tx = call->tx;
 
-	if (likely(!tx->is_full && tx->load_at == jiffies &&
-		   tx->ifindex == call->dev->ifindex))
+	if (likely(!tx->is_full && tx->ifindex == call->dev->ifindex &&
+		   time_before_eq(jiffies, tx->load_at)))
 		return;
 	tx->ifindex = call->dev->ifindex;
 	tx->load_at = jiffies;

@@ -389,6 +389,7 @@ TEST(sent_back_on_each_cpu)
 {
 	struct zc_cfg acfg = { .ifname = "v4q", .n = 1 };
 	struct zc_cfg bcfg = { .ifname = "v4r", .n = 1 };
+	static const char queues[] = "numrxqueues 2 numtxqueues 2";
 	long i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct zc a, b;
 	char buf[100];
@@ -397,9 +398,8 @@ TEST(sent_back_on_each_cpu)
 	if (cpus < 2)
 		SKIP(return, "one CPU");
 	pv4_net_setup(_metadata);
-	ASSERT_EQ(0, run_ip("link add v4q mtu %d numrxqueues 2 numtxqueues 2 "
-			    "type veth peer name v4r mtu %d numrxqueues 2 "
-			    "numtxqueues 2", XDP_MTU, XDP_MTU));
+	ASSERT_EQ(0, run_ip("link add v4q mtu %d %s type veth peer name v4r mtu %d %s",
+			    XDP_MTU, queues, XDP_MTU, queues));
 	ASSERT_EQ(0, set_up("v4q", true));
 	ASSERT_EQ(0, set_up("v4r", true));
 	ASSERT_EQ(0, wait_for_carrier("v4q"));
