@@ -240,7 +240,7 @@ TEST_F(send, splice_is_told_no_more_by_v2)
 	ASSERT_EQ(0, pv4_setopt(fd, PACKET_TX_RING, &req, sizeof(req)));
 	hdr = mmap(NULL, req.tp_block_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		   fd, 0);
-	ASSERT_NE(MAP_FAILED, hdr);
+	ASSERT_TRUE(hdr != MAP_FAILED);
 	ASSERT_EQ(0, pv4_bind(fd, if_a, ETH_P_ALL));
 	fill_packet((char *)hdr + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll),
 		    pkt_len, 1);
