@@ -284,7 +284,7 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	skb = tp4f_build_skb(p, poll->peer_dev, hdr);
 	if (IS_ERR(skb))
 		return PTR_ERR(skb);
-	/* A packet without a full segment is none of GSO. */
+	/* A packet that is shorter than a segment is not GSO. */
 	if (skb_is_gso(skb) ? !skb_gso_validate_mac_len(skb, max) : len > max) {
 		kfree_skb(skb);
 		return -EMSGSIZE;
@@ -518,7 +518,7 @@ static int veth_rcv(struct veth_rq *rq, struct net_device *peer_dev, int budget,
 	};
 	int done = 0;
 
-	/* netpoll has no budget, and does not have NAPI run again. */
+	/* netpoll polls without a budget and does not schedule NAPI. */
 	if (unlikely((poll.local || poll.peer) && budget))
 		done = veth_tp4_rcv(&poll, budget);
 	return done + veth_xdp_rcv(rq, poll.local ? 0 : budget - done, bq,

@@ -93,13 +93,13 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	int size = 1 << a->frame_shift;
 
 	for (p->curr = p->start; pos != len; p->curr++) {
-		int offset = a->offset;
+		int offset;
 		u32 part;
 
 		if (p->curr == p->end)
 			return false;
 		/* The driver may have used some bytes before that. */
-		offset = min_t(int, offset, tp4f_get_data_offset(p));
+		offset = min_t(int, a->offset, tp4f_get_data_offset(p));
 		if (p->curr == p->start) {
 			offset = max(offset - grown,
 				     (int)a->offset - XDP_PACKET_HEADROOM + meta);
