@@ -64,15 +64,20 @@ PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
 ONLY_PLAIN += ("pcap-v3", "pcap-v4", "pcap-zc", "pcap-tcpdump", "pcap-testprogs")
-ONLY_PLAIN += ("psock_snd", "tpacket4_cap")
+ONLY_PLAIN += ("psock_snd", "tpacket4_cap", "lib", "lib-byte-order")
 # These take long, and others test most of what they do.
 ONLY_LONG = ("pcap-testprogs", "psock_snd", "virtio-packed", "virtio-dma")
 ONLY_LONG += ("xl710-irq-msi", "xl710-irq-intx", "xl710-link")
 ONLY_LONG += ("xl710-ethtool", "xl710-steering", "xl710-generator", "xl710-tp4-bounce")
 # xl710-pairs again, with other interrupts
 ONLY_LONG += ("xl710-pairs-shared", "xl710-pairs-msi", "xl710-pairs-intx")
-ONLY_LONG += ("xl710-pairs-three",)
+ONLY_LONG += ("xl710-pairs-three", "xl710-xdp")
 IN_LONG = "make long has it"
+# What these look at does not depend on the kernel's configuration, and a debug kernel
+# sees more of it.
+LEFT_TO_DEBUG = ("tpacket4_life", "tpacket4_send_refused", "tpacket4_send_wait")
+LEFT_TO_DEBUG += ("tpacket4_zc_dev", "tpacket4_zc_life", "tpacket4_zc_wake")
+LEFT_TO_DEBUG += ("tpacket4_zc_work", "tpacket4_zc_xdp")
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
@@ -81,7 +86,7 @@ VIRTIO_SHORT += " -t unplug_under_load"
 # What taps have that the others have not
 VIRTIO_TAP = "-v both -t offloads"
 # A device without mergeable buffers has packets of one frame.
-VIRTIO_SMALL = "-f contents -t one_frame_a_packet -t offloads"
+VIRTIO_SMALL = "-t one_frame_a_packet -t offloads"
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
@@ -316,7 +321,8 @@ def listed(what: str) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def find_guest_tests(kernel: str) -> list[Test]:
+def find_guest_tests(kernel: str, on_debug: bool, long: bool) -> list[Test]:
+    """Of one kernel: on_debug says whether the debug kernel runs them, too."""
     tests = []
     modules = (BUILD / f"kernel-{kernel}").glob("mods/lib/modules/*/kernel/net/packet")
     for directory in modules:
@@ -346,10 +352,12 @@ def find_guest_tests(kernel: str) -> list[Test]:
         # Short, and from one seed: make fuzz and make soak are for more.
         tests.append(Test("fuzz", ["./fuzz", "-r", "1", "-n", "200"], cwd=FUZZ))
         tests.append(Test("soak", ["./soak", "-e", "40"], cwd=FUZZ))
-    tests += [*find_lib_tests(), find_tpbench_test(), *find_pcap_tests()]
+    tests += [*find_lib_tests(), find_tpbench_test(), *find_pcap_tests(long)]
     for test in tests:
         if kernel != "plain" and test.name in ONLY_PLAIN:
             test.only_named = "slow there"
+        if kernel == "plain" and on_debug and test.name in LEFT_TO_DEBUG:
+            test.only_named = "the debug kernel runs it"
     return tests
 
 
@@ -374,7 +382,7 @@ def find_tpbench_test() -> Test:
     return Test("tpbench", command, cwd=BUILD / "tpbench")
 
 
-def find_pcap_tests() -> list[Test]:
+def find_pcap_tests(long: bool) -> list[Test]:
     """Those of ports/libpcap, where that is built."""
     pcap, port = BUILD / "pcap", TOP / "ports/libpcap/tests"
     if not (pcap / "lib").exists():
@@ -388,6 +396,7 @@ def find_pcap_tests() -> list[Test]:
     python = ["python3", "-B"]
     for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
         command = [*python, f"{port}/{script}.py", str(pcap)]
+        command += ["--short"] if name == "tcpdump" and not long else []
         tests.append(Test(f"pcap-{name}", command, cwd=pcap))
     return tests
 
@@ -411,7 +420,8 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
         some = [] if long else VIRTIO_SHORT.split()
         if kind == "small":
             env.append("TPACKET4_PORT_MTU=1500")
-            some = VIRTIO_SMALL.split()
+            some = ["-f" if long else "-v", "contents" if long else "both"]
+            some += VIRTIO_SMALL.split()
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
@@ -628,7 +638,12 @@ def main() -> int:
         else:
             kernels = []
     long = args.long
-    plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k))]
+    on_debug = "debug" in kernels
+    plan = [
+        (k, test)
+        for k in kernels
+        for test in chosen(find_guest_tests(k, on_debug, long))
+    ]
     plan += [(k, test) for k in kernels for test in chosen(find_virtio_tests(k, long))]
     for_xl710 = [] if ARCH else kernels
     xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, long))]
