@@ -439,7 +439,6 @@ def right_ifindex() -> int:
 
 
 def test_zerocopy() -> None:
-    left("ethtool", "-K", "veth0", "tx", "off")  # the wire has checksums
     for name, words, options in (
         ("all", "", ""),
         ("filter", "udp port 4242", ""),
@@ -662,6 +661,9 @@ def main() -> None:
             test_overload()
             test_dumpcap()
             test_suricata()
+        # In zero-copy mode, what is received has its checksums.
+        left("ethtool", "-K", "veth0", "tx", "off")
+        if not short:
             test_zerocopy()
         test_to_stack()
     finally:
