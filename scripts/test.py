@@ -420,8 +420,8 @@ def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
         some = [] if long else VIRTIO_SHORT.split()
         if kind == "small":
             env.append("TPACKET4_PORT_MTU=1500")
-            some = ["-f" if long else "-v", "contents" if long else "both"]
-            some += VIRTIO_SMALL.split()
+            contents = "-f contents" if long else "-v both"
+            some = f"{contents} {VIRTIO_SMALL}".split()
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
