@@ -536,7 +536,7 @@ def step(title: str, name: str, *command: str, files: str = "") -> Result:
 def build(kernel: str) -> Result:
     new = not (BUILD / f"kernel-{kernel}/vmlinux").exists()
     script = str(SCRIPTS / "kernel")
-    files = ("1354" if kernel == "plain" else "1479") if new else ""
+    files = ("1356" if kernel == "plain" else "1479") if new else ""
     return step(f"building the {kernel} kernel", kernel, script, kernel, files=files)
 
 
