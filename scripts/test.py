@@ -79,15 +79,14 @@ LEFT_TO_DEBUG = ("tpacket4_life", "tpacket4_send_refused", "tpacket4_send_wait")
 LEFT_TO_DEBUG += ("tpacket4_zc_dev", "tpacket4_zc_life", "tpacket4_zc_wake")
 LEFT_TO_DEBUG += ("tpacket4_zc_work", "tpacket4_zc_xdp")
 # Two virtual machines at a time have two CPUs between them: with two virtual ones each,
-# they wait for each other. These have several queues, or threads that race; the others
-# get one CPU, but for CPUS= and kernels that are there to look at races.
-TWO_CPUS = ("tpacket4_data", "tpacket4_fault", "tpacket4_life", "tpacket4_poll")
-TWO_CPUS += ("tpacket4_race", "tpacket4_zc", "tpacket4_zc_busy", "tpacket4_zc_data")
-TWO_CPUS += ("tpacket4_zc_dev", "tpacket4_zc_diag", "tpacket4_zc_frames")
+# they wait for each other. These have threads that race, or count CPUs; the others get
+# one CPU, but for CPUS= and kernels that are there to look at races.
+TWO_CPUS = ("tpacket4_life", "tpacket4_race", "tpacket4_zc_busy", "tpacket4_zc_dev")
 TWO_CPUS += ("tpacket4_zc_life", "tpacket4_zc_race", "tpacket4_zc_redirect")
-TWO_CPUS += ("tpacket4_zc_wake", "tpacket4_zc_work", "fuzz", "soak", "psock_fanout")
-TWO_CPUS += ("tpbench", "lib-ringtest", "pcap-tcpdump")
-ONE_CPU = ["--cpus", "1"]
+TWO_CPUS += ("tpacket4_zc_wake", "tpacket4_zc_work", "fuzz", "soak", "lib-ringtest")
+TWO_CPUS += ("pcap-tcpdump",)
+# The other is there, or devices could not have two queues.
+ONE_CPU = ["--append", "maxcpus=1"]
 # These let allocations fail.
 MAKE_IT_FAIL = ("tpacket4_fault", "tpacket4_zc_xdp", "xl710-tp4")
 # What of zc_port is soon over. The rest differs little between the kinds of rings.
@@ -585,7 +584,7 @@ def run_all(plan: list[tuple[str, Test]], total: Result) -> None:
         boots.setdefault((where, test.alone, tuple(test.vm)), []).append(test)
     for (where, _, vm), tests in boots.items():
         if where == "debug":
-            name = "-".join(["kmemleak", *(word.strip("-") for word in vm[:2])])
+            name = "-".join(["kmemleak", *vm[1:2]])
             tests.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
     progress.all = progress.done + sum(map(len, boots.values()))
     # Not more: virtual CPUs that get none wait for each other, and spin.
