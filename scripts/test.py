@@ -670,7 +670,8 @@ def main() -> int:
         if not qemu:
             xl710 = []
             host = [test for test in host if test.name != "xl710-qtest"]
-    plan += xl710 + [("host", test) for test in host]
+    # Those on the host are one group, and not to be left for the end.
+    plan = [*(("host", test) for test in host), *plan, *xl710]
     if args.list:
         print("\n".join(f"{where:6} {test.name}" for where, test in plan))
         return 0
