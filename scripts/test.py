@@ -80,7 +80,7 @@ LEFT_TO_DEBUG += ("tpacket4_zc_dev", "tpacket4_zc_life", "tpacket4_zc_wake")
 LEFT_TO_DEBUG += ("tpacket4_zc_work", "tpacket4_zc_xdp")
 # Two virtual machines at a time have two CPUs between them: with two virtual ones each,
 # they wait for each other. These have threads that race, or count CPUs; the others get
-# one CPU, but for CPUS= and kernels that are there to look at races.
+# one CPU on the plain and the debug kernel, without CPUS= and --long.
 TWO_CPUS = ("tpacket4_life", "tpacket4_race", "tpacket4_zc_busy", "tpacket4_zc_dev")
 TWO_CPUS += ("tpacket4_zc_life", "tpacket4_zc_race", "tpacket4_zc_redirect")
 TWO_CPUS += ("tpacket4_zc_wake", "tpacket4_zc_work", "fuzz", "soak", "lib-ringtest")
@@ -653,9 +653,9 @@ def main() -> int:
         for k in kernels
         for test in chosen(find_guest_tests(k, on_debug, long))
     ]
+    few = [] if long or os.getenv("CPUS") else ["plain", "debug"]
     for kernel, test in plan:
-        few = kernel in ("plain", "debug") and not (long or os.getenv("CPUS"))
-        if few and test.name.removesuffix("-32") not in TWO_CPUS:
+        if kernel in few and test.name.removesuffix("-32") not in TWO_CPUS:
             test.vm = ONE_CPU
     plan += [(k, test) for k in kernels for test in chosen(find_virtio_tests(k, long))]
     for_xl710 = [] if ARCH else kernels
