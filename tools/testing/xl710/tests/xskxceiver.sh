@@ -167,6 +167,13 @@ one()
 			skip "$name" "the test loses count: $(why "$out")"
 			return
 		fi
+		# It sends 4096 packets, each by a sendto() of its own and with an
+		# interrupt. Built with THREAD_TMOUT of 60, it passes.
+		if [ "$4" = HW_SW_MIN_RING_SIZE ] && [ "$lost" -eq 0 ] &&
+		   [[ $out = *'Receive loop timed out'* ]]; then
+			skip "$name" "this machine is too slow for the test's three seconds"
+			return
+		fi
 		if fails_on_veth "$@"; then
 			skip "$name" "it fails on a veth pair too: $WHY"
 			return
