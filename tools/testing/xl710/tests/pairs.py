@@ -1104,6 +1104,9 @@ def macvlan(up: bool) -> None:
         run("ip", "link", "del", "xlmv", ok=False)
         run("ethtool", "-K", IF1, "l2-fwd-offload", "off")
         return
+    # i40e never frees the channels that it makes for them, with V4 or without.
+    if os.path.exists("/sys/kernel/debug/kmemleak"):
+        raise Skip("i40e leaks a macvlan's channels, kmemleak tells of it")
     run("ethtool", "-K", IF1, "l2-fwd-offload", "on")
     run("ip", "link", "add", "link", IF1, "name", "xlmv", "type", "macvlan",
         "mode", "bridge")  # fmt: skip
