@@ -78,8 +78,7 @@ IN_LONG = "make long has it"
 LEFT_TO_DEBUG = ("tpacket4_life", "tpacket4_send_refused", "tpacket4_send_wait")
 LEFT_TO_DEBUG += ("tpacket4_zc_dev", "tpacket4_zc_life", "tpacket4_zc_wake")
 LEFT_TO_DEBUG += ("tpacket4_zc_work", "tpacket4_zc_xdp", "tpacket4_zc_xdp_meta")
-LEFT_TO_DEBUG += ("tpacket4_send", "tpacket4_poll")
-LEFT = "the debug kernel runs it"
+LEFT_TO_DEBUG += ("tpacket4_send", "tpacket4_poll", "virtio-split")
 # Two virtual machines at a time have two CPUs between them: with two virtual ones each,
 # they wait for each other. These have threads that race, or count CPUs; the others get
 # one CPU on the plain and the debug kernel, without CPUS= and --long.
@@ -332,8 +331,7 @@ def listed(what: str) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def find_guest_tests(kernel: str, on_debug: bool, long: bool) -> list[Test]:
-    """Of one kernel: on_debug says whether the debug kernel runs them, too."""
+def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests = []
     modules = (BUILD / f"kernel-{kernel}").glob("mods/lib/modules/*/kernel/net/packet")
     for directory in modules:
@@ -367,8 +365,6 @@ def find_guest_tests(kernel: str, on_debug: bool, long: bool) -> list[Test]:
     for test in tests:
         if kernel != "plain" and test.name in ONLY_PLAIN:
             test.only_named = "slow there"
-        if kernel == "plain" and on_debug and test.name in LEFT_TO_DEBUG:
-            test.only_named = LEFT
     return tests
 
 
@@ -412,7 +408,7 @@ def find_pcap_tests(long: bool) -> list[Test]:
     return tests
 
 
-def find_virtio_tests(kernel: str, on_debug: bool, long: bool) -> list[Test]:
+def find_virtio_tests(kernel: str, long: bool) -> list[Test]:
     """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
     if ARCH or not (TPACKET4 / "zc_virtio.sh").exists():
         return []
@@ -441,11 +437,9 @@ def find_virtio_tests(kernel: str, on_debug: bool, long: bool) -> list[Test]:
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         test = Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
-        debug = kernel == "debug" and (long or kind in ("split", "netkit"))
-        if kernel != "plain" and not debug:
+        on_debug = kernel == "debug" and (long or kind in ("split", "netkit"))
+        if kernel != "plain" and not on_debug:
             test.only_named = IN_LONG
-        elif kernel == "plain" and on_debug and not long and kind == "split":
-            test.only_named = LEFT
         tests.append(test)
     return tests
 
@@ -622,11 +616,14 @@ def main() -> int:
     if not args.long:
         boot_options.extend(EXPEDITED)
 
-    def chosen(tests: list[Test]) -> list[Test]:
+    def chosen(tests: list[Test], kernel: str = "") -> list[Test]:
+        left = LEFT_TO_DEBUG if kernel == "plain" and "debug" in kernels else ()
         some = [t for t in tests if any(fnmatch.fnmatch(t.name, p) for p in patterns)]
         for test in some:
             if test.name in ONLY_LONG and not args.long:
                 test.only_named = IN_LONG
+            if test.name in left and not args.long:
+                test.only_named = "the debug kernel runs it"
             if test.only_named and test.name not in patterns:
                 not_asked_for.append(f"{test.name}: {test.only_named}")
         return [t for t in some if not t.only_named or t.name in patterns]
@@ -652,21 +649,13 @@ def main() -> int:
         else:
             kernels = []
     long = args.long
-    on_debug = "debug" in kernels
-    plan = [
-        (k, test)
-        for k in kernels
-        for test in chosen(find_guest_tests(k, on_debug, long))
-    ]
+    plan = [(k, test) for k in kernels for test in chosen(find_guest_tests(k, long), k)]
     few = [] if long or os.getenv("CPUS") else ["plain", "debug"]
     for kernel, test in plan:
         if kernel in few and test.name.removesuffix("-32") not in TWO_CPUS:
             test.vm = ONE_CPU
-    plan += [
-        (k, test)
-        for k in kernels
-        for test in chosen(find_virtio_tests(k, on_debug, long))
-    ]
+    virtio = [(k, t) for k in kernels for t in chosen(find_virtio_tests(k, long), k)]
+    plan += virtio
     for_xl710 = [] if ARCH else kernels
     xl710 = [(k, t) for k in for_xl710 for t in chosen(find_xl710_tests(k, long))]
     if xl710 and not args.list:
