@@ -53,13 +53,6 @@ COVERAGE = BUILD / "coverage"
 # Where a kernel is slow and is no debug kernel, as the tests see it, or where a line
 # that is reached often counts no more than one that is reached once
 FAST = ["TPACKET4_FAST=1"]
-# Of what these test, a program's word size is no part, or others test that part.
-SAME_IN_32_BIT = (
-    *("_adjust", "_dev", "_frames", "_life", "_race", "_redirect", "_send"),
-    *("_wake", "_xdp", "_zc_data", "_send_wait", "_send_refused", "_poll"),
-    *("_fault", "_rx_limits", "_memcg", "_zc_work", "_zc_full", "_zc_half"),
-    "_zc_xdp_meta",
-)
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "pcap", "suricata")
 # Slow on any kernel but the plain one, and what they run others run there too.
 ONLY_PLAIN = ("tpacket4_zc_busy", "tpbench", "lib-cxx", "lib-ringtest", "lib-examples")
@@ -339,14 +332,13 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
             if re.search("kunit|test", module.stem):
                 tests.append(Test(module.stem, [module.stem], "kunit", BUILD))
     fast = ["env", *FAST] if kernel in ("kcsan", "gcov") or ARCH else []
+    in_32_bit = listed("programs32") if kernel == "plain" else []
     for program in listed("programs"):
         name = f"tpacket4_{program}"
         if (TPACKET4 / program).exists():
             tests.append(Test(name, [*fast, f"./{program}"], cwd=TPACKET4))
-        if kernel != "plain" or name.endswith(SAME_IN_32_BIT):
-            continue
         path = f"../../net32/tpacket4/{program}"
-        if (TPACKET4 / path).exists():
+        if program in in_32_bit and (TPACKET4 / path).exists():
             tests.append(Test(f"{name}-32", [path], cwd=TPACKET4))
     if ARCH:
         return tests + find_lib_tests()[:2]

@@ -30,14 +30,14 @@ case " $FAKE " in
 esac
 """
 KERNEL = """
-mkdir -p "$top/build/kernel-$1"
-touch "$top/build/kernel-$1/vmlinux"
+mkdir -p "$top/build/${BASE:-}/kernel-$1"
+touch "$top/build/${BASE:-}/kernel-$1/vmlinux"
 """
 PROGS = """
-dir=$top/build/${ARCH:-}/selftests
+dir=$top/build/${BASE:-}/${ARCH:-}/selftests
 mkdir -p "$dir/net/tpacket4" "$dir/net32/tpacket4"
 if [ "$1" = selftests ]; then
-	echo abi >"$dir/programs"
+	echo abi | tee "$dir/programs32" >"$dir/programs"
 	echo cap.sh >"$dir/scripts"
 	touch "$dir/net/tpacket4/abi" "$dir/net32/tpacket4/abi"
 fi
