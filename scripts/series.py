@@ -27,6 +27,7 @@ commit to its slug; git carries it through --amend, rebase and autosquash.
 """
 
 import argparse
+import fcntl
 import os
 import re
 import shlex
@@ -768,6 +769,9 @@ def main() -> int:
     args = parser.parse_args()
     # Leave nothing in /tmp.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # .ci/run runs make check beside make test: both begin here, and git does not wait.
+    BUILD.mkdir(parents=True, exist_ok=True)
+    fcntl.flock(os.open(BUILD, os.O_RDONLY), fcntl.LOCK_EX)
     try:
         if args.command == "tree":
             print(tree(args.force, args.keep))
