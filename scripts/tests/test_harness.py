@@ -77,7 +77,7 @@ class HarnessTest(unittest.TestCase):
         shutil.copy(SCRIPTS.parent / "Makefile", top)
         shutil.copytree(SCRIPTS.parent / ".ci", top / ".ci")
         (top / "tmp").mkdir()
-        for name in "deps", "series.py", "base", "fuzz":
+        for name in "deps", "series.py", "base", "fuzz", "deb", "test-deb":
             self.fake(top, f"scripts/{name}", name)
         self.fake(top, "scripts/kernel", "kernel:$1", KERNEL)
         self.fake(top, "scripts/progs", "progs:$1", PROGS)
@@ -85,6 +85,8 @@ class HarnessTest(unittest.TestCase):
         self.fake(top, "scripts/qemu.sh", "qemu.sh", qemu)
         self.fake(top, "bin/qemu-system-x86_64", "qemu", QEMU)
         self.fake(top, "bin/shellcheck", "shellcheck")
+        ruff = re.findall(r"(?m)^RUFF=(.*)", (SCRIPTS / "check").read_text())[0]
+        self.fake(top, f"cache/tpacket4/ruff-{ruff}/bin/ruff", "ruff")
         xl710 = "tools/testing/xl710"
         for name in "lib", "probe", "tp4", "xskxceiver":
             self.fake(top, f"{xl710}/tests/{name}.sh", name)
@@ -189,6 +191,9 @@ class HarnessTest(unittest.TestCase):
     def test_a_signal_ends_ci_run_in_a_boot(self) -> None:
         self.stop_both_ways(".ci/run", "hang:qemu")
 
+    def test_a_signal_ends_what_ci_run_runs_beside(self) -> None:
+        self.stop_both_ways(".ci/run", "hang:ruff")
+
     def test_a_signal_as_the_exit_trap_begins_does_not_end_it(self) -> None:
         script = """. scripts/lib.sh; on_exit echo tidied
             body=$(trap -p EXIT); body=${body#"trap -- '"}
@@ -196,6 +201,20 @@ class HarnessTest(unittest.TestCase):
         command = ["bash", "-euc", script, "test"]
         ran = subprocess.run(command, check=False, cwd=self.top, capture_output=True)
         self.assertEqual((ran.returncode, ran.stdout), (143, b"tidied\n"))
+
+    # --- .ci/run ----------------------------------------------------------------
+
+    def test_ci_run_counts_what_it_runs_beside(self) -> None:
+        def run(fake: str) -> list[int]:
+            code, out = self.run_make(self.top, ".ci/run", fake)
+            numbers = re.findall(r"\d+", out.splitlines()[-1])
+            return [code, *map(int, numbers)]
+
+        code, passed, failed, skipped = run("")
+        self.assertEqual((code, failed), (0, 0))
+        counts = run("fail:ruff skip:deb")
+        self.assertEqual(counts, [1, passed - 1, 1, skipped + 1])
+        self.assertEqual(run("fail:deb"), [1, passed, 1, skipped])
 
     # --- what cannot be built -------------------------------------------------
 
