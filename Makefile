@@ -9,10 +9,10 @@ help:
 	@sed -n 's/^## \?//p' $(MAKEFILE_LIST)
 
 # Runs one command at a time in this clone
-alone := @scripts/alone
+alone := @lab/build/alone
 # Status 4: a package could not be installed without a network. The tests that need it
 # report this.
-deps = @scripts/deps $(1) || [ $$? -eq 4 ]
+deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 
 ## Demonstration, tests and benchmarks:
 ##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, and tcpdump
@@ -26,32 +26,32 @@ deps = @scripts/deps $(1) || [ $$? -eq 4 ]
 ##   bench         count instructions per packet, the same on every machine: V3, V4
 ##                 and AF_XDP on i40e and veth; writes out/bench.json and .svg
 demo:
-	$(alone) scripts/demo
+	$(alone) lab/measure/demo
 
 test:
 	$(call deps,$(or $(ARCH),test))
-	$(alone) scripts/test.py
+	$(alone) lab/run/test.py
 
 check:
 	$(call deps,check)
-	$(alone) scripts/check
+	$(alone) lab/run/check
 
 shell: kernel $(if $(filter xl710%,$(NIC)),qemu)
 	$(call deps,pcap)
-	@scripts/shell $(if $(NIC),--nic '$(NIC)') $(if $(filter xl710%,$(NIC)),--qemu "$$(scripts/qemu.sh --print)")
+	@lab/run/shell $(if $(NIC),--nic '$(NIC)') $(if $(filter xl710%,$(NIC)),--qemu "$$(lab/build/qemu --print)")
 
 pcap: worktree
 	$(call deps,pcap)
-	$(alone) scripts/progs pcap
+	$(alone) lab/build/progs pcap
 
 fuzz: worktree
-	$(alone) scripts/fuzz $(PARTS)
+	$(alone) lab/stress/fuzz $(PARTS)
 
 soak: worktree
-	$(alone) scripts/soak $(PARTS)
+	$(alone) lab/stress/soak $(PARTS)
 
 bench bench-icount:
-	$(alone) scripts/demo --icount
+	$(alone) lab/measure/demo --icount
 
 ##
 ## Installation:
@@ -61,15 +61,15 @@ bench bench-icount:
 ##                 out/deb: CONFIG=debian|cloud|running|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages
 install: worktree
-	$(alone) scripts/install
+	$(alone) lab/release/install
 
 deb: worktree
 	$(call deps,deb)
-	$(alone) scripts/deb $(PARTS)
+	$(alone) lab/release/deb $(PARTS)
 
 man-pages:
 	$(call deps,man-pages)
-	$(alone) scripts/man-pages
+	$(alone) lab/release/man-pages
 
 ##
 ## Longer tests:
@@ -81,20 +81,20 @@ man-pages:
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-* pcap-* psock_*)
 long:
 	$(call deps,test)
-	$(alone) scripts/test.py --long
+	$(alone) lab/run/test.py --long
 
 kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
 	$(call deps,test)
-	$(alone) scripts/test.py --kernels kcsan
+	$(alone) lab/run/test.py --kernels kcsan
 
 test-deb:
 	$(call deps,test-deb)
-	$(alone) scripts/test-deb $(or $(SUITE),bookworm trixie)
+	$(alone) lab/release/test-deb $(or $(SUITE),bookworm trixie)
 
 coverage:
 	$(call deps,test)
-	$(alone) scripts/coverage.py
+	$(alone) lab/measure/coverage.py
 
 ##
 ## Working on the series (series/series lists the patches):
@@ -103,19 +103,19 @@ coverage:
 ##   series        write the mails of each set to out/series/, and a script that
 ##                 sends them to the maintainers
 tree:
-	@scripts/deps demo
-	$(alone) scripts/series.py tree
+	@lab/build/deps demo
+	$(alone) lab/build/series.py tree
 
 # For the other targets: keeps a build/linux that has been changed.
 worktree:
-	@scripts/deps demo
-	$(alone) scripts/series.py tree --keep
+	@lab/build/deps demo
+	$(alone) lab/build/series.py tree --keep
 
 import:
-	$(alone) scripts/series.py import
+	$(alone) lab/build/series.py import
 
 series: worktree
-	$(alone) scripts/series.py format
+	$(alone) lab/build/series.py format
 
 ##
 ## Single steps:
@@ -124,14 +124,14 @@ series: worktree
 ##   qemu          build Debian's QEMU with the XL710 model
 ##   clean         remove build and out, but not the cache
 kernel: worktree
-	$(alone) scripts/kernel plain
+	$(alone) lab/build/kernel plain
 
 debug: worktree
-	$(alone) scripts/kernel debug
+	$(alone) lab/build/kernel debug
 
 qemu:
-	@scripts/deps qemu
-	@scripts/qemu.sh
+	@lab/build/deps qemu
+	@lab/build/qemu
 
 clean:
 	$(alone) rm -rf build out
@@ -142,14 +142,14 @@ clean:
 ##                       linux-source-6.12; build in build/7.3
 ##   KERNEL=DIR          use the kernel tree in DIR as the base, with the edits for
 ##                       6.12 or 7.3, whichever is nearer; DIR is only read
-##   TESTS='tpacket4*'   run only these tests; scripts/test.py --list lists them
+##   TESTS='tpacket4*'   run only these tests; lab/run/test.py --list lists them
 ##   KERNELS=plain       run only on this kernel: plain, debug, kcsan or gcov
 ##   ARCH=arm64          test: on an emulated machine: arm64, s390 (big-endian),
 ##                       i386 or arm (KUnit only)
-##   MINUTES=n SEED=s    fuzz, soak: see scripts/fuzz --help and scripts/soak --help
+##   MINUTES=n SEED=s    fuzz, soak: see lab/stress/fuzz --help and lab/stress/soak --help
 ##                       for more, and for PARTS=
 ##   DESTDIR= PREFIX=/usr/local   install
-##   CONFIG=small        deb: the kernel's configuration; see scripts/deb --help, also
+##   CONFIG=small        deb: the kernel's configuration; see lab/release/deb --help, also
 ##                       for PARTS= and SUITE=
 ##   NIC=xl710           shell: with two XL710 ports; xl710-gen: with a generator;
 ##                       virtio: with two virtio_net devices; virtio-tap: the same

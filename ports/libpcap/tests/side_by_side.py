@@ -562,7 +562,7 @@ def test_fallback() -> None:
 
 def test_dumpcap() -> None:
     if not shutil.which("dumpcap") or not shutil.which("editcap"):
-        skip("no dumpcap or editcap: scripts/deps test installs it")
+        skip("no dumpcap or editcap: lab/build/deps test installs it")
         return
     old = Capture("dumpcap", ["-i", "veth0"], False).begin()
     new = Capture("dumpcap", ["-i", "veth0"], True, program=["dumpcap", "-q"]).begin()
@@ -606,7 +606,7 @@ pcap:
 def test_suricata() -> None:
     """It follows the connection, and counts what a tcpdump beside it does."""
     if not (PCAP / "suricata").exists():
-        skip("no suricata: scripts/suricata says why")
+        skip("no suricata: lab/release/suricata says why")
         return
     old = Capture("suricata", ["-i", "veth0", "tcp"], False).begin()
     new = Suricata("suricata", [], True).begin()
@@ -631,7 +631,7 @@ def test_suricata() -> None:
 
 def test_arping() -> None:
     if not shutil.which("arping"):
-        skip("no arping: scripts/deps test installs it")
+        skip("no arping: lab/build/deps test installs it")
         return
     arping = ["arping", "-c", "3", "-i", "veth0", "192.0.2.2"]
     done = attempt("ip", "netns", "exec", "left", *arping, ours=True)

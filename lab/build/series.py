@@ -1,0 +1,806 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The patch series, as files here and as commits in build/linux.
+
+series.py tree    assemble build/linux: the base, then one commit a patch
+series.py import  write the commits of build/linux back as files
+series.py format  write the mails of each set to out/series/NUMBER-SET
+
+As files, a patch called SLUG is: its place and its new files in series/series,
+its message in series/SLUG.msg, the new files themselves, whole, at their place
+in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
+
+On Linux 7.3, FILE.d/SLUG@7.3.patch replaces that, and an empty one leaves FILE as
+it is; if FILE is new in SLUG, it changes FILE. A patch that changes nothing on a base
+is left out there. Another kernel takes those of the base whose version is nearest.
+What is imported on 7.3 and differs from what the files without @ give there is
+written to files with @7.3.
+
+In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
+the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
+first line; a set of one patch may do without. Beside the mails stands `send`, a
+script that calls git send-email with what get_maintainer.pl says.
+
+Commits have fixed dates, and authors from the first Signed-off-by line: the
+same files give the same hashes everywhere. A note (refs/notes/slug) ties a
+commit to its slug; git carries it through --amend, rebase and autosquash.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from lab.build.place import BASES, BUILD, TOP
+
+LINUX = BUILD / "linux"
+WHERE = LINUX.relative_to(TOP)
+OUT = TOP / "out" / "series"
+MANIFEST = Path("series/series")
+MAX_SET = 15  # netdev takes no more patches at a time
+# Directories without files of the series
+NOT_MAILED = ("apps", "build", "lab", "out", "ports", "series", ".ci", ".git")
+SKIP = 4  # kselftest's exit code for it
+EPOCH = 946684800  # 2000-01-01, the base commit's date; a minute more a patch
+# What build/linux was last assembled as, or imported at.
+SYNCED = "refs/tpacket4/synced"
+# In build/linux's configuration: a hash of what went into it, and its last commit
+MADE = "tpacket4.made"
+NOTES = "refs/notes/slug"
+DIFF = ["-U3", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]
+DIFF += ["--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"]
+
+
+class Error(Exception):
+    """Something the user must put right; its text says what."""
+
+
+class Skip(Exception):
+    """There is no base, for want of a network; its text says so."""
+
+
+@dataclass
+class Patch:
+    """One patch of the series. Paths are relative to the kernel's top.
+
+    Edits are a diff for each path, for each base that has its own; the first of
+    BASES stands for all that have not.
+    """
+
+    slug: str
+    set: str = ""  # as in series/series: SET TREE
+    message: str = ""
+    new: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # mode, text
+    edits: dict[str, dict[str, bytes]] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, bytes]:
+        return self.edits.get(BASES[0], {})
+
+    def edits_on(self, base: str) -> dict[str, bytes]:
+        return self.plain() | self.edits.get(base, {})
+
+    def is_on(self, base: str) -> bool:
+        return bool(self.new or any(self.edits_on(base).values()))
+
+
+# --- git ---------------------------------------------------------------------
+
+
+def git(
+    *args: str, stdin: bytes | None = None, env: dict[str, str] | None = None
+) -> bytes:
+    """Run git in build/linux, untouched by the user's configuration."""
+    base = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    run = subprocess.run(
+        ["git", "-C", str(LINUX), *args],
+        check=False,
+        input=stdin,
+        capture_output=True,
+        env=os.environ | base | ident("series", "series@localhost", 0) | (env or {}),
+    )
+    if run.returncode:
+        raise Error(run.stderr.decode(errors="replace").strip() or f"git {args[0]}")
+    return run.stdout
+
+
+def text(*args: str) -> str:
+    return git(*args).decode().strip()
+
+
+def status(untracked: str) -> list[str]:
+    """What differs from HEAD, as git status --porcelain has it: `XY path`."""
+    return git("status", "--porcelain", untracked).decode().splitlines()
+
+
+def ident(name: str, email: str, number: int) -> dict[str, str]:
+    """The author and committer of the patch with this number."""
+    env = {}
+    for role in "AUTHOR", "COMMITTER":
+        env[f"GIT_{role}_NAME"] = name
+        env[f"GIT_{role}_EMAIL"] = email
+        env[f"GIT_{role}_DATE"] = f"{EPOCH + 60 * number} +0000"
+    return env
+
+
+def resolve(ref: str) -> str | None:
+    try:
+        return text("rev-parse", "--verify", "-q", ref + "^{commit}")
+    except Error:
+        return None
+
+
+# --- the series as files -----------------------------------------------------
+
+
+def edit_path(path: str, slug: str, base: str) -> Path:
+    at = f"@{base}" if base != BASES[0] else ""
+    return Path(f"{path}.d") / f"{slug}{at}.patch"
+
+
+def find_edits() -> Iterator[tuple[str, str, str]]:
+    """All (path, slug, base) for which a path.d/slug[@base].patch exists."""
+    for root, dirs, files in os.walk(TOP):
+        if Path(root) == TOP:
+            dirs[:] = [d for d in dirs if d not in NOT_MAILED]
+        dirs.sort()
+        if root.endswith(".d"):
+            for name in sorted(files):
+                if name.endswith(".patch"):
+                    slug, _, base = name[:-6].partition("@")
+                    path = str(Path(root).relative_to(TOP))[:-2]
+                    yield path, slug, base or BASES[0]
+
+
+def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
+    """The comment the manifest starts with, and its (slug, set, new files)."""
+    head = ""
+    sets = [""]
+    entries: list[tuple[str, str, list[str]]] = []
+    for number, line in enumerate((TOP / MANIFEST).read_text().splitlines(), 1):
+        if line.startswith("#") and not sets[-1]:
+            head += line + "\n"
+        elif not line.strip() or line.startswith("#"):
+            continue
+        elif match := re.fullmatch(r"\[([\w.-]+ [\w.-]+)\]\s*", line):
+            sets.append(match[1])
+        elif not sets[-1]:
+            raise Error(f"{MANIFEST}:{number}: before the first [SET TREE]")
+        elif not line[0].isspace():
+            entries.append((line.strip(), sets[-1], []))
+        elif entries:
+            entries[-1][2].append(line.strip())
+        else:
+            raise Error(f"{MANIFEST}:{number}: a file before the first slug")
+    names = [name.split()[0] for name in sets[1:]]
+    for name in names:
+        if names.count(name) > 1:
+            raise Error(f"{MANIFEST}: the set {name} is there twice")
+    slugs = [slug for slug, _, _ in entries]
+    for slug in slugs:
+        if not re.fullmatch(r"[\w.-]+", slug) or slugs.count(slug) > 1:
+            raise Error(f"{MANIFEST}: `{slug}` is no slug, or is there twice")
+    return head, entries
+
+
+def strays(owned: Iterable[str]) -> list[str]:
+    """Files beside those of the series, in the kernel's directories, of no patch."""
+    tops = sorted({name.split("/")[0] for name in owned})
+    if not tops or not (TOP / ".git").exists():
+        return []
+    run = subprocess.run(
+        ["git", "-C", str(TOP), "ls-files", "--", *tops],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = run.stdout.splitlines()
+    return [n for n in names if n not in owned and ".d/" not in n]
+
+
+def read_series() -> list[Patch]:
+    _, entries = read_manifest()
+    series: dict[str, Patch] = {}
+    owner: dict[str, str] = {}
+    for slug, name_of_set, names in entries:
+        patch = series[slug] = Patch(slug, name_of_set)
+        try:
+            patch.message = (TOP / f"series/{slug}.msg").read_text().strip() + "\n"
+            for name in names:
+                if name in owner:
+                    raise Error(f"{name} is new in both {owner[name]} and {slug}")
+                owner[name] = slug
+                executable = os.access(TOP / name, os.X_OK)
+                mode = "100755" if executable else "100644"
+                patch.new[name] = mode, (TOP / name).read_bytes()
+        except OSError as err:
+            where = f"{err.filename}: {err.strerror}"
+            raise Error(f"patch {slug} in {MANIFEST}: {where}") from None
+    for name in strays(owner):
+        raise Error(f"{name} belongs to no patch of {MANIFEST}")
+    for path, slug, base in find_edits():
+        file = edit_path(path, slug, base)
+        if slug not in series:
+            raise Error(f"{file}: {MANIFEST} has no patch {slug}")
+        if base not in BASES:
+            raise Error(f"{file}: the bases are {' and '.join(BASES)}")
+        series[slug].edits.setdefault(base, {})[path] = (TOP / file).read_bytes()
+    return list(series.values())
+
+
+def write_series(series: list[Patch]) -> list[str]:
+    """Write what differs from the files here; return what changed."""
+    head, old = read_manifest()
+    owned = {name for _, _, names in old for name in names}
+    owned |= {f"series/{slug}.msg" for slug, _, _ in old}
+    owned |= {str(edit_path(*edit)) for edit in find_edits()}
+    want: dict[str, tuple[str, bytes]] = {}
+    manifest = head
+    last = ""
+    for patch in series:
+        if patch.set != last:
+            manifest += f"[{patch.set}]\n"
+            last = patch.set
+        manifest += f"{patch.slug}\n" + "".join(f"\t{n}\n" for n in sorted(patch.new))
+        want[f"series/{patch.slug}.msg"] = "100644", patch.message.encode()
+        want |= patch.new
+        for base, edits in patch.edits.items():
+            for path, diff in edits.items():
+                want[str(edit_path(path, patch.slug, base))] = "100644", diff
+    # First look, then write: a refusal leaves everything as it was.
+    for name, (_, data) in want.items():
+        file = TOP / name
+        if name not in owned and file.exists() and file.read_bytes() != data:
+            raise Error(f"{name} is here already, and not a file of the series")
+    changed = []
+    for name in sorted(owned - want.keys()):
+        (TOP / name).unlink(missing_ok=True)
+        changed.append(f"removed {name}")
+        for parent in (TOP / name).parents:
+            if parent == TOP or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    want[str(MANIFEST)] = "100644", manifest.encode()
+    for name, (mode, data) in sorted(want.items()):
+        file = TOP / name
+        executable = mode == "100755"
+        if not file.exists() or file.read_bytes() != data:
+            changed.append(f"{'wrote' if file.exists() else 'added'} {name}")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        if os.access(file, os.X_OK) != executable:
+            file.chmod(0o755 if executable else 0o644)
+    return changed
+
+
+# --- from files to commits ---------------------------------------------------
+
+
+def author(patch: Patch) -> tuple[str, str]:
+    match = re.search(r"^Signed-off-by: (.+) <(.+)>$", patch.message, re.MULTILINE)
+    if not match:
+        raise Error(f"series/{patch.slug}.msg has no Signed-off-by: NAME <EMAIL>")
+    return match[1], match[2]
+
+
+def failed_hunk(diff: bytes, complaint: str) -> str:
+    """The hunk that git apply complains of: it names its first old line."""
+    match = re.search(r"patch failed: .*:(\d+)", complaint)
+    if match:
+        for hunk in re.split(
+            r"^(?=@@ )", diff.decode(errors="replace"), flags=re.MULTILINE
+        ):
+            if re.match(rf"@@ -{match[1]}[, ]", hunk):
+                return hunk.rstrip()
+    return complaint
+
+
+def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
+    """Apply it to the index; return whether all of its context was there."""
+    apply = ["apply", "--cached", "--whitespace=nowarn"]
+    try:
+        git(*apply, "-", stdin=diff, env=env)
+    except Error as err:
+        # Another base can differ in the lines around. One line of context
+        # that still fits is told, and for the builds and tests to judge.
+        try:
+            git(*apply, "-C1", "-", stdin=diff, env=env)
+        except Error:
+            raise err from None
+        return False
+    return True
+
+
+def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
+    if not diff:
+        return
+    if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
+        f"b/{path}".encode()
+    ]:
+        raise Error(f"{name} must be a diff of {path} and of nothing else")
+    try:
+        if not apply_diff(diff, env):
+            print(f"{name}: applied with less context; look at it", file=sys.stderr)
+    except Error as err:
+        hunk = failed_hunk(diff, str(err))
+        raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
+
+
+def nearest(commit: str) -> str:
+    """The one of BASES whose edits fit the kernel in this commit best."""
+    makefile = text("cat-file", "blob", f"{commit}:Makefile")
+    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", makefile, re.MULTILINE)
+    if len(numbers) != 2:
+        raise Error("the base's Makefile does not say its version")
+
+    def rank(version: str) -> int:
+        major, minor = version.split(".")
+        return 20 * int(major) + int(minor)  # 5.19 was followed by 6.0
+
+    return min(BASES, key=lambda base: abs(rank(base) - rank(".".join(numbers))))
+
+
+def blob_in(commit: str, path: str) -> str | None:
+    try:
+        return text("rev-parse", "-q", "--verify", f"{commit}:{path}")
+    except Error:
+        return None
+
+
+def store(data: bytes) -> str:
+    return git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+
+
+def without_at(patch: Patch, path: str, parent: str) -> str | None:
+    """The blob that a patch makes of a file by what has no @ in its name."""
+    diff = patch.plain().get(path)
+    new = patch.new.get(path)
+    blob = store(new[1]) if new else blob_in(parent, path)
+    if not diff or not blob:
+        return blob
+    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
+        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        entry = f"100644,{blob},{path}"
+        git("update-index", "--add", "--cacheinfo", entry, env=env)
+        try:
+            apply_diff(diff, env)
+        except Error:
+            return None
+        return git("rev-parse", f":{path}", env=env).decode().strip()
+
+
+def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
+    """Edits with this base's @ that change nothing."""
+    if base == BASES[0]:
+        return
+    made = [patch for patch in series if patch.is_on(base)]
+    for number, patch in enumerate(reversed(made)):
+        commit = f"{head}~{number}"
+        for path in patch.edits.get(base, {}):
+            if without_at(patch, path, f"{commit}^") == blob_in(commit, path):
+                yield edit_path(path, patch.slug, base)
+
+
+def build_commits(commit: str, series: list[Patch]) -> str:
+    """Make the commits, touching neither the work tree nor a branch."""
+    # Many commands begin with this, and it takes ten seconds.
+    what = repr([BASES, commit, series]).encode()
+    key = hashlib.sha256(Path(__file__).read_bytes() + what).hexdigest()
+    made = text("config", "--default", "", "--get", MADE).split()
+    if made[:1] == [key]:
+        return made[1]
+    head = commit
+    base = nearest(commit)
+    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
+        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        git("read-tree", commit, env=env)
+        there = set(git("ls-files", "-z", env=env).decode().split("\0"))
+        made = [patch for patch in series if patch.is_on(base)]
+        for number, patch in enumerate(made, 1):
+            lines = b""
+            for name, (mode, data) in patch.new.items():
+                if name in there:
+                    raise Error(f"{name}, new in {patch.slug}, is there before it")
+                there.add(name)
+                lines += f"{mode} {store(data)}\t{name}\n".encode()
+            git("update-index", "--add", "--index-info", stdin=lines, env=env)
+            for path, diff in patch.edits_on(base).items():
+                own = base if path in patch.edits.get(base, {}) else BASES[0]
+                apply_edit(edit_path(path, patch.slug, own), path, diff, env)
+            tree = git("write-tree", env=env).decode().strip()
+            who = ident(*author(patch), number)
+            message = patch.message.encode()
+            args = ["commit-tree", tree, "-p", head]
+            head = git(*args, stdin=message, env=who).decode().strip()
+            git("notes", f"--ref={NOTES}", "add", "-f", "-m", patch.slug, head)
+    git("config", MADE, f"{key} {head}")
+    return head
+
+
+def create_linux(repo: str) -> None:
+    """Clone the cached base. Its pack is hard-linked, or copied where that
+    cannot be: build/linux lives on when the cache goes."""
+    new = LINUX.with_name("linux.new")
+    shutil.rmtree(new, ignore_errors=True)
+    LINUX.parent.mkdir(parents=True, exist_ok=True)
+    clone = ["git", "clone", "-q", "--local", "--no-checkout", "-b", "base"]
+    if subprocess.run([*clone, repo, str(new)], check=False).returncode:
+        raise Error("cannot clone the base")
+    new.rename(LINUX)
+    git("remote", "remove", "origin")
+    git("config", "notes.rewriteRef", NOTES)
+    git("config", "notes.displayRef", NOTES)
+    # The kernels' objects live in the tree, see lab/build/kernel.
+    (LINUX / ".git/info/exclude").write_text("/build-*/\n")
+    git("symbolic-ref", "HEAD", "refs/heads/series")
+
+
+def check_untouched(series: list[Patch]) -> None:
+    """Raise unless build/linux holds nothing that the files here lack."""
+    hint = "`make import` brings it home, FORCE=1 drops it"
+    head = resolve("HEAD")
+    if head and head != resolve(SYNCED):
+        raise Error(f"{WHERE} has commits that were not imported: {hint}")
+    new = {name for patch in series for name in patch.new}
+    for line in status("-uall") if head else []:
+        if not line.startswith("??") or line[3:] in new:
+            raise Error(f"{WHERE} has uncommitted edits ({line[3:]}): {hint}")
+
+
+def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
+    """Make the commits on the first of these bases that the series applies to.
+
+    They begin with the newest. Those behind the one that is taken are deleted from
+    the cache: whoever uses them has a copy."""
+    for number, repo in enumerate(repos, 1):
+        git("fetch", "-q", repo, "+base:refs/tpacket4/base")
+        new = text("rev-parse", "refs/tpacket4/base")
+        title = text("log", "-1", "--format=%s", new)
+        try:
+            head = build_commits(new, series)
+        except Error as err:
+            err = Error(f"{err}\nThe base is {title}.")
+            if resolve("HEAD") and new != resolve("base"):
+                port = f"git -C {WHERE} rebase --onto {new[:12]} base"
+                err = Error(f"{err}\nTo port the series: {port}; make import")
+            if number == len(repos):
+                raise err from None
+            print(f"{err}\nUntil then, the release before is used.", file=sys.stderr)
+            continue
+        for old in repos[number:]:
+            shutil.rmtree(old, ignore_errors=True)  # another clone may do so, too
+        return new, head
+    raise Error("no base kernel")
+
+
+def tree(force: bool, keep: bool) -> str:
+    series = read_series()
+    base = subprocess.run([TOP / "lab/build/base"], check=False, stdout=subprocess.PIPE)
+    if base.returncode == SKIP:
+        raise Skip("skipped: no base kernel, and no network to fetch it")
+    if base.returncode:
+        raise Error("no base kernel")
+    repos = base.stdout.decode().splitlines()
+    if not (LINUX / ".git").exists():
+        if LINUX.exists():
+            raise Error(f"{WHERE} is no git tree: remove it")
+        create_linux(repos[0])
+    if not force:
+        try:
+            check_untouched(series)
+        except Error as err:
+            if not keep:
+                raise
+            return f"{err}\n{WHERE} is used as it is"
+    new, head = build_on_first(repos, series)
+    title = text("log", "-1", "--format=%s", new)
+    before = resolve("HEAD")
+    if force and before and before != resolve(SYNCED):
+        print(f"{WHERE} was {before[:12]} (git reflog knows it)", file=sys.stderr)
+    git("update-ref", "refs/heads/base", new)
+    # Only files that differ are written: kernel builds stay incremental.
+    git("symbolic-ref", "HEAD", "refs/heads/series")
+    git("reset", "-q", "--hard", head)
+    git("update-ref", SYNCED, head)
+    base = nearest(new)
+    for name in needless(series, head, base):
+        print(f"{name}: not needed on {title}; git rm it", file=sys.stderr)
+    count = text("rev-list", "--count", f"{new}..{head}")
+    return f"{WHERE}: {count} patches on {title}, with the edits for {base}"
+
+
+# --- from commits to files ---------------------------------------------------
+
+
+def choose_slug(commit: str, subject: str, known: dict[str, str], used: set) -> str:
+    """By the commit's note, else by its subject, else a new one from that."""
+    try:
+        note = text("notes", f"--ref={NOTES}", "show", commit).split()[0]
+    except (Error, IndexError):
+        note = ""
+    plain = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:40].rstrip("-")
+    tries = [note, known.get(subject, ""), plain]
+    tries += [f"{plain}-{n}" for n in range(2, 1000)]
+    return next(slug for slug in tries if slug and slug not in used)
+
+
+def read_commit(commit: str, slug: str) -> Patch:
+    patch = Patch(slug, message=text("log", "-1", "--format=%B", commit) + "\n")
+    author(patch)
+    raw = git("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", commit)
+    fields = raw.decode().split("\0")
+    for meta, path in zip(fields[0::2], fields[1::2], strict=False):
+        old_mode, mode, _, blob, status = meta.lstrip(":").split()
+        if status == "A" and mode in ("100644", "100755"):
+            patch.new[path] = mode, git("cat-file", "blob", blob)
+        elif status == "M" and mode == old_mode:
+            diff = git("diff-tree", "-p", *DIFF, "--no-commit-id", commit, "--", path)
+            start = diff.find(b"--- a/")
+            if start < 0:
+                raise Error(f"{slug}: {path} is binary")
+            patch.edits.setdefault(BASES[0], {})[path] = diff[start:]
+        else:
+            what = f"{old_mode} -> {mode}, {status}"
+            raise Error(f"{slug}: cannot store what it does to {path} ({what})")
+    return patch
+
+
+def assign_sets(series: list[Patch], old: list[Patch]) -> None:
+    """A patch stays in its set; a new one joins that of the one before it."""
+    known = {patch.slug: patch.set for patch in old}
+    last = next((known[p.slug] for p in series if p.slug in known), "series net-next")
+    done = set()
+    for patch in series:
+        patch.set = known.get(patch.slug, last)
+        if patch.set != last:
+            done.add(last)
+            last = patch.set
+        if patch.set in done:
+            raise Error(
+                f"{patch.slug} is of [{patch.set}], but stands behind another set: "
+                f"move it in {MANIFEST} first, and make tree"
+            )
+
+
+def put_back(series: list[Patch], old: list[Patch], base: str) -> None:
+    """Add the patches for another base only, each where it stood."""
+    before: str | None = None
+    for patch in old:
+        if not patch.is_on(base):
+            slugs = [p.slug for p in series]
+            after = slugs.index(before) + 1 if before in slugs else 0
+            series.insert(after, patch)
+        before = patch.slug
+
+
+def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
+    """Make what was read from a commit on a base an edit of that base.
+
+    On another one than the first, that is what differs from what the files without
+    @ give. Those, and the edits for other bases, stay as they are.
+    """
+    if base == BASES[0]:
+        patch.edits = old.edits | {base: patch.plain()}
+        return
+    own = {}
+    for path in sorted({*patch.new, *patch.plain(), *old.plain()}):
+        blob = blob_in(commit, path)
+        if path in old.new:
+            if path in patch.new:
+                patch.new[path] = patch.new[path][0], old.new[path][1]
+        elif path in patch.new:
+            continue
+        if blob == without_at(old, path, f"{commit}^"):
+            continue
+        if path in old.new and blob:
+            diff = git("diff", *DIFF, store(old.new[path][1]), blob)
+            hunks = diff[diff.find(b"@@ ") :]
+            own[path] = f"--- a/{path}\n+++ b/{path}\n".encode() + hunks
+        else:
+            own[path] = patch.plain().get(path, b"")
+    patch.edits = old.edits | {base: own}
+
+
+def import_(force: bool) -> str:
+    head = resolve("HEAD")
+    if not head:
+        raise Error(f"no {WHERE} to import from: make tree first")
+    for state in "rebase-merge", "rebase-apply":
+        if (LINUX / ".git" / state).exists():
+            raise Error(f"a rebase is under way in {WHERE}: finish it first")
+    for line in status("-uall"):
+        if not line.startswith("??"):
+            raise Error(f"{WHERE} has uncommitted edits ({line[3:]})")
+        print(f"not in a commit, not imported: {line[3:]}", file=sys.stderr)
+    old = read_series()
+    if not force:
+        check_files_synced(old)
+
+    base, *commits = text("rev-list", "--reverse", "HEAD").split()
+    known = {patch.message.splitlines()[0]: patch.slug for patch in old}
+    by_slug = {patch.slug: patch for patch in old}
+    series: list[Patch] = []
+    for commit in commits:
+        if len(text("log", "-1", "--format=%P", commit).split()) != 1:
+            raise Error(f"{commit[:12]} is a merge: the series must be a line")
+        subject = text("log", "-1", "--format=%s", commit)
+        if re.match(r"(fixup|squash|amend)! ", subject):
+            raise Error(f"`{subject}`: git rebase -i --autosquash it first")
+        slug = choose_slug(commit, subject, known, {p.slug for p in series})
+        patch = read_commit(commit, slug)
+        if slug in by_slug:
+            keep_apart(patch, by_slug[slug], nearest(base), commit)
+        if not patch.new and not any(patch.edits.values()):
+            raise Error(f"{slug}: the commit is empty")
+        series.append(patch)
+    assign_sets(series, old)
+    put_back(series, old, nearest(base))
+
+    # What is written must lead back to what was read, to the last byte.
+    again = build_commits(base, series)
+    if text("rev-parse", f"{again}^{{tree}}") != text("rev-parse", "HEAD^{tree}"):
+        raise Error("the files would not give the same tree back: nothing written")
+    changed = write_series(series)
+    git("reset", "-q", "--hard", again)
+    git("update-ref", SYNCED, again)
+    git("update-ref", "refs/heads/base", base)
+    return "\n".join(changed) or "nothing changed"
+
+
+def check_files_synced(series: list[Patch]) -> None:
+    """Raise if the files here changed since build/linux was assembled."""
+    synced = resolve(SYNCED)
+    if synced is None:
+        raise Error(f"{WHERE} was not made by make tree")
+    base = text("rev-list", "--max-parents=0", synced)
+    try:
+        same = build_commits(base, series) == synced
+    except Error:
+        same = False
+    if not same:
+        raise Error(
+            "the files of the series changed since make tree: importing would "
+            "lose that. Commit or stash them; FORCE=1 imports over them"
+        )
+
+
+# --- from commits to mails ---------------------------------------------------
+
+
+def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
+    """To and Cc, by MAINTAINERS: who maintains it, and reviewers and lists."""
+    command = ["perl", "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback"]
+    command += ["--roles", "--no-rolestats", *map(str, mails)]
+    run = subprocess.run(
+        command, check=False, cwd=LINUX, capture_output=True, text=True
+    )
+    if run.returncode:
+        raise Error(f"get_maintainer.pl: {run.stderr.strip()}")
+    to, cc = [], []
+    for line in run.stdout.splitlines():
+        match = re.fullmatch(r"(.*?\S+@\S+) \((.*)\)", line)
+        if not match:
+            raise Error(f"get_maintainer.pl: {line}")
+        (cc if re.match(r"reviewer|.* list\b", match[2]) else to).append(match[1])
+    return to, cc
+
+
+def write_send(where: Path, mails: list[Path]) -> None:
+    """A script that sends the mails to whom get_maintainer.pl names."""
+    to, cc = recipients(mails)
+    lines = ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0"]
+    lines += ["# Options go to git send-email: --dry-run shows what it would do."]
+    lines += ['cd "$(dirname "$0")" && exec git send-email \\']
+    lines += ["\t--8bit-encoding=UTF-8 \\"]  # cover letters do not say so
+    lines += [f"\t--to={shlex.quote(who)} \\" for who in to]
+    lines += [f"\t--cc={shlex.quote(who)} \\" for who in cc]
+    lines += ['\t"$@" ./*.patch']
+    (where / "send").write_text("\n".join(lines) + "\n")
+    (where / "send").chmod(0o755)
+
+
+def format_set(number: int, name: str, start: str, end: str) -> None:
+    """Write the mails of the commits in start..end."""
+    name, tree_name = name.split()
+    cover = TOP / f"series/{name}.cover"
+    count = int(text("rev-list", "--count", f"{start}..{end}"))
+    if count > MAX_SET:
+        raise Error(f"the set {name} has {count} patches: netdev takes {MAX_SET}")
+    if count > 1 and not cover.exists():
+        raise Error(f"the set {name} has no cover letter, series/{name}.cover")
+    where = OUT / f"{number}-{name}"
+    args = ["format-patch", "-q", "--no-signature", "--no-notes", "-o", str(where)]
+    args += [f"--subject-prefix=PATCH {tree_name}"]
+    if cover.exists():
+        args += ["--cover-letter", "--numbered", "--cover-from-description=none"]
+    who, email = text("log", "-1", "--format=%an%n%ae", end).split("\n")
+    git(*args, f"{start}..{end}", env=ident(who, email, count + 1))
+    if cover.exists():
+        subject, _, body = cover.read_text().partition("\n")
+        mail = where / "0000-cover-letter.patch"
+        letter = mail.read_text()
+        letter = letter.replace("*** SUBJECT HERE ***", subject.strip(), 1)
+        letter = letter.replace("*** BLURB HERE ***", body.strip(), 1)
+        mail.write_text(letter)
+    write_send(where, sorted(where.glob("*.patch")))
+
+
+def format_() -> str:
+    if not resolve("HEAD"):
+        raise Error("no build/linux: make tree first")
+    commits = text("rev-list", "--reverse", "base..HEAD").split()
+    base = nearest("base")
+    all_patches = read_series()
+    series = [patch for patch in all_patches if patch.is_on(base)]
+    if resolve("HEAD") != resolve(SYNCED) or len(commits) != len(series):
+        raise Error("build/linux has other patches than the files: make import first")
+    if not commits:
+        raise Error("the series has no patches")
+    # The last commit of each set, in order
+    sets = {patch.set: commit for patch, commit in zip(series, commits, strict=True)}
+    names = {patch.set.split()[0] for patch in all_patches}
+    for cover in (TOP / "series").glob("*.cover"):
+        if cover.stem not in names:
+            raise Error(f"series/{cover.name}: {MANIFEST} has no set {cover.stem}")
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    start = "base"
+    for number, (name, end) in enumerate(sets.items(), 1):
+        format_set(number, name, start, end)
+        start = end
+    return f"{OUT.relative_to(TOP)}: {len(sets)} sets, {len(commits)} patches"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["tree", "import", "format"])
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        default=bool(os.getenv("FORCE")),
+        help="drop what the other side has changed",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="tree: leave a build/linux as it is that was worked in",
+    )
+    args = parser.parse_args()
+    # Leave nothing in /tmp.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # .ci/run runs make check beside make test: both begin here, and git does not wait.
+    BUILD.mkdir(parents=True, exist_ok=True)
+    fcntl.flock(os.open(BUILD, os.O_RDONLY), fcntl.LOCK_EX)
+    try:
+        if args.command == "tree":
+            print(tree(args.force, args.keep))
+        elif args.command == "import":
+            print(import_(args.force))
+        else:
+            print(format_())
+    except Skip as err:
+        print(f"series.py: {err}", file=sys.stderr)
+        return SKIP
+    except Error as err:
+        print(f"series.py: {err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""make install puts everything where it belongs, and the manual page is complete."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+SAMPLES = TOP / "samples/tpacket4"
+FILES = """\
+bin/tpbench
+bin/tpbench-all
+include/tpacket4.h
+include/tpacket4/linux/if_packet.h
+share/doc/tpacket4/README.md
+share/doc/tpacket4/examples/capture.c
+share/man/man1/tpbench-all.1
+share/man/man1/tpbench.1
+share/man/man7/tpacket4.7
+share/pkgconfig/tpacket4.pc
+""".splitlines()
+PAGES = [SAMPLES / "tpbench.1", TOP / "tools/lib/tpacket4/tpacket4.7"]
+
+
+def options(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", text))
+
+
+class InstallTest(unittest.TestCase):
+    def test_install(self) -> None:
+        if not (TOP / "build/linux/Makefile").exists():
+            self.skipTest("no build/linux: make tree")
+        dest = Path(tempfile.mkdtemp(prefix="tpacket4-install."))
+        self.addCleanup(shutil.rmtree, dest)
+        env = os.environ | {"DESTDIR": str(dest), "PREFIX": "/opt/tp4"}
+        subprocess.run([TOP / "lab/release/install"], env=env, check=True)
+        found = {str(f.relative_to(dest)) for f in dest.rglob("*") if f.is_file()}
+        self.assertEqual(found, {f"opt/tp4/{name}" for name in FILES})
+        command = [dest / "opt/tp4/bin/tpbench", "--help"]
+        usage = subprocess.run(command, check=True, capture_output=True, text=True)
+        page = (SAMPLES / "tpbench.1").read_text().replace("\\-", "-")
+        page = page[page.index(".SS Benchmarks") : page.index(".SH EXIT")]
+        lines = [
+            s for s in page.splitlines() if s.startswith((".BR -", ".B -", ".BI -"))
+        ]
+        described = options("\n".join(lines))
+        self.assertEqual(described, options(usage.stdout))
+
+    def test_pages(self) -> None:
+        for page in PAGES:
+            for tool in ["mandoc", "-T", "lint"], ["man", "--warnings", "-l"]:
+                if not shutil.which(tool[0]):
+                    continue
+                got = subprocess.run([*tool, page], check=False, capture_output=True)
+                said = got.stdout if tool[0] == "mandoc" else got.stderr
+                self.assertEqual(said, b"", f"{tool[0]} {page}")
+
+
+if __name__ == "__main__":
+    unittest.main()

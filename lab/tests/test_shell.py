@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""make shell says what to try; what it says works.
+
+The plain kernel and the programs must be there, as they are in make test.
+"""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+BUILD = TOP / "build"
+PATIENCE = 600  # seconds, for a busy machine without KVM
+PROMPT = "tpacket4:.*# $"
+
+
+class ShellTest(unittest.TestCase):
+    def setUp(self) -> None:
+        if not (BUILD / "kernel-plain/vmlinux").exists():
+            self.skipTest("no build/kernel-plain: make kernel")
+        self.text = ""
+        fd, log = tempfile.mkstemp(prefix="tpacket4-shell.")
+        os.close(fd)
+        self.addCleanup(os.unlink, log)
+        self.tty, slave = pty.openpty()
+        self.addCleanup(os.close, self.tty)
+        command = [str(TOP / "lab/run/vm"), "--log", log, "--shell"]
+        self.vm = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.addCleanup(self.end)
+
+    def end(self) -> None:
+        if self.vm.poll() is None:
+            self.vm.terminate()
+            self.vm.wait()
+
+    def until(self, pattern: str) -> str:
+        """What the terminal shows until it ends in the pattern."""
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, self.text, re.MULTILINE):
+            self.assertLess(time.monotonic(), end, f"no {pattern!r} in {self.text}")
+            if select.select([self.tty], [], [], 1)[0]:
+                try:
+                    got = os.read(self.tty, 4096)
+                except OSError:  # the other end is gone
+                    got = b""
+                self.assertTrue(got, f"the shell ended: {self.text}")
+                self.text += got.decode(errors="replace").replace("\r", "")
+        text, self.text = self.text, ""
+        return text
+
+    def say(self, command: str) -> str:
+        os.write(self.tty, f"{command}\n".encode())
+        return self.until(PROMPT)
+
+    def test_what_it_says(self) -> None:
+        greeting = self.until(PROMPT)
+        commands = re.findall(r"^    (\S.*)$", greeting, re.MULTILINE)
+        self.assertEqual(len(commands), 3, greeting)
+        bench, capture, selftests = commands
+        self.assertRegex(
+            self.say(f"{bench}; echo code=$?"), r'(?s)"packets": [1-9].*code=0'
+        )
+        said = self.say(f"{capture}; echo code=$?")
+        self.assertRegex(
+            said, r"(?s)listening on zc:veth0.*\n5 packets captured.*code=0"
+        )
+        said = self.say(f"{selftests}; echo code=$?")
+        self.assertRegex(said, r"(?s)\nok \d.*code=0")
+        self.assertNotRegex(said, r"(?m)^not ok ")
+        os.write(self.tty, b"exit\n")
+        self.assertEqual(self.vm.wait(PATIENCE), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
