@@ -72,14 +72,14 @@ IN_LONG = "make long has it"
 # sees more of it.
 LEFT_TO_DEBUG = ("tpacket4_life", "tpacket4_send_refused", "tpacket4_send_wait")
 LEFT_TO_DEBUG += ("tpacket4_zc_dev", "tpacket4_zc_life", "tpacket4_zc_wake")
-LEFT_TO_DEBUG += ("tpacket4_zc_work", "tpacket4_zc_xdp", "tpacket4_zc_xdp_meta")
+LEFT_TO_DEBUG += ("tpacket4_zc_napi", "tpacket4_zc_xdp", "tpacket4_zc_xdp_meta")
 LEFT_TO_DEBUG += ("tpacket4_send", "tpacket4_poll", "virtio-split")
 # Two virtual machines at a time have two CPUs between them: with two virtual ones each,
 # they wait for each other. These have threads that race, or count CPUs; the others get
 # one CPU on the plain and the debug kernel, without CPUS= and --long.
 TWO_CPUS = ("tpacket4_life", "tpacket4_race", "tpacket4_zc_busy", "tpacket4_zc_dev")
 TWO_CPUS += ("tpacket4_zc_life", "tpacket4_zc_race", "tpacket4_zc_redirect")
-TWO_CPUS += ("tpacket4_zc_wake", "tpacket4_zc_work", "fuzz", "soak", "lib-ringtest")
+TWO_CPUS += ("tpacket4_zc_wake", "tpacket4_zc_napi", "fuzz", "soak", "lib-ringtest")
 TWO_CPUS += ("pcap-tcpdump",)
 # The other is there, or devices could not have two queues.
 ONE_CPU = ["--append", "maxcpus=1"]

@@ -172,7 +172,7 @@ TEST_F(opt, memreg_efault)
 	EXPECT_EQ(0, pv4_memreg(self->fd, self->area, self->len / 2, 2048, 0));
 }
 
-/* Private memory and a memfd work alike; huge pages are tested in kinds.c. */
+/* Private memory and a memfd work alike; huge_pages.c tests huge pages. */
 TEST_F(opt, memreg_kinds)
 {
 	int mem = memfd_create("tpacket4", 0), fd;

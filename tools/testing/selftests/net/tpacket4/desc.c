@@ -2,7 +2,7 @@
 /* AF_PACKET V4: descriptors. Bad ones are returned with an error and do not
  * affect others, missing ones cause drops that are counted, and none is lost.
  */
-#include "bad.h"
+#include "invalid_desc.h"
 
 /* ---- sending ---- */
 
@@ -58,7 +58,7 @@ TEST_F(tx_desc, bad_among_good)
 	}
 	EXPECT_EQ(-EAGAIN, plain_recv(self->rx, self->buf, 1 << 17, QUIET_MS));
 	ASSERT_EQ(0, pv4_stats(self->s.fd, &st));
-	EXPECT_EQ(ARRAY_SIZE(bad_descs), st.tx_invalid_descs);
+	EXPECT_EQ(ARRAY_SIZE(invalid_descs), st.tx_invalid_descs);
 	EXPECT_EQ(0U, st.tx_no_desc);
 	EXPECT_EQ(0, pv4_kick(&self->s, MSG_DONTWAIT));
 	ASSERT_EQ(0, pv4_stats(self->s.fd, &st));
@@ -71,12 +71,14 @@ TEST_F(tx_desc, bad_among_good)
  */
 TEST_F(tx_desc, bad_in_chain)
 {
-	const struct bad_desc *bad, *end = bad_descs + ARRAY_SIZE(bad_descs);
+	const struct invalid_desc *end = invalid_descs +
+					 ARRAY_SIZE(invalid_descs);
+	const struct invalid_desc *bad;
 	unsigned int place, i, n = 0, size = self->s.tx.size;
 	struct tpacket4_desc d[4], back;
 	int len;
 
-	for (bad = bad_descs; bad < end; bad++) {
+	for (bad = invalid_descs; bad < end; bad++) {
 		if (!is_bad_in_chain(bad))
 			continue;
 		for (place = 0; place < 3; place++, n++) {
@@ -97,7 +99,7 @@ TEST_F(tx_desc, bad_in_chain)
 		 * wraps
 		 */
 		while (self->s.tx.avail % size != size - 2 &&
-		       (bad - bad_descs) % 2) {
+		       (bad - invalid_descs) % 2) {
 			pv4_post(&self->s.tx, &(struct tpacket4_desc) {
 				 .idx = 1ULL << 40 }, 1);
 			pv4_kick(&self->s, 0);

@@ -2,7 +2,7 @@
 /* AF_PACKET V4, zero-copy mode: XDP programs that change the head, the tail, or
  * the metadata of a packet
  */
-#include "zc_bed.h"
+#include "zc_xdp_fixture.h"
 
 FIXTURE_VARIANT_ADD(xdp, plain_to_copy) { .frags = false };
 

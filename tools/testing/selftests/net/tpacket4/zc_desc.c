@@ -3,7 +3,7 @@
  * error and do not affect others, and a program that writes garbage to the
  * rings only harms itself. The other end runs in softirq.
  */
-#include "bad.h"
+#include "invalid_desc.h"
 #include "zc.h"
 
 FIXTURE(zc_desc) {
@@ -58,7 +58,7 @@ TEST_F(zc_desc, bad_among_good)
 	}
 	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
 	ASSERT_EQ(0, pv4_stats(self->a.s.fd, &st));
-	EXPECT_EQ(ARRAY_SIZE(bad_descs), st.tx_invalid_descs);
+	EXPECT_EQ(ARRAY_SIZE(invalid_descs), st.tx_invalid_descs);
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
@@ -66,12 +66,14 @@ TEST_F(zc_desc, bad_among_good)
 /* A chain of three with each bad descriptor in each place, then a good one. */
 TEST_F(zc_desc, bad_in_chain)
 {
-	const struct bad_desc *bad, *end = bad_descs + ARRAY_SIZE(bad_descs);
+	const struct invalid_desc *end = invalid_descs +
+					 ARRAY_SIZE(invalid_descs);
+	const struct invalid_desc *bad;
 	struct tpacket4_desc d[4], back;
 	unsigned int place, i, n = 0;
 	int len;
 
-	for (bad = bad_descs; bad < end; bad++) {
+	for (bad = invalid_descs; bad < end; bad++) {
 		if (!is_bad_in_chain(bad))
 			continue;
 		for (place = 0; place < 3; place++, n++) {

@@ -4,7 +4,7 @@
  * content, and the counters.
  */
 #include "fault.h"
-#include "zc_bed.h"
+#include "zc_xdp_fixture.h"
 
 #define PKTS		12	/* of each key */
 

@@ -4,7 +4,7 @@
  * goes; a packet of several frames grows at its end; and who asks the driver for
  * its hints gets an honest answer.
  */
-#include "zc_bed.h"
+#include "zc_xdp_fixture.h"
 
 #define META		0x12345678
 

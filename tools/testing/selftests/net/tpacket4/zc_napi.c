@@ -12,19 +12,19 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-FIXTURE(work) {
+FIXTURE(napi) {
 	struct zc a, b;			/* on if_a and if_b */
 	char *buf;
 	char sysfs[32];			/* of this network namespace */
 };
 
-FIXTURE_VARIANT(work) {
+FIXTURE_VARIANT(napi) {
 	bool stack;			/* if_b is the stack's */
 };
 
-FIXTURE_VARIANT_ADD(work, to_zc) { .stack = false };
+FIXTURE_VARIANT_ADD(napi, to_zc) { .stack = false };
 
-FIXTURE_VARIANT_ADD(work, to_stack) { .stack = true };
+FIXTURE_VARIANT_ADD(napi, to_stack) { .stack = true };
 
 static int mount_sysfs(char *dir)
 {
@@ -45,7 +45,7 @@ static int set_sysfs(const char *dir, const char *ifname, const char *file,
 	return write_file(path, text);
 }
 
-FIXTURE_SETUP(work)
+FIXTURE_SETUP(napi)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 
@@ -59,7 +59,7 @@ FIXTURE_SETUP(work)
 	ASSERT_TRUE(!!self->buf);
 }
 
-FIXTURE_TEARDOWN(work)
+FIXTURE_TEARDOWN(napi)
 {
 	zc_close(&self->a);
 	zc_close(&self->b);
@@ -122,7 +122,7 @@ static void expect_quiet(struct __test_metadata *_metadata, const char *what,
 }
 
 /* The end of the chain may be posted at any time, or never. */
-TEST_F_TIMEOUT(work, half_a_chain_costs_nothing, 120)
+TEST_F_TIMEOUT(napi, half_a_chain_costs_nothing, 120)
 {
 	unsigned int idle, i, len = 14 + 4 + 86;
 	struct zc *a = &self->a;
@@ -188,7 +188,7 @@ static int set_sndtimeo(int fd, int seconds)
 }
 
 /* None of the posted descriptors is a valid packet. */
-TEST_F_TIMEOUT(work, send_of_bad_descriptors_returns, 120)
+TEST_F_TIMEOUT(napi, send_of_bad_descriptors_returns, 120)
 {
 	unsigned int i, k, n = 0;
 	struct zc *a = &self->a;
@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(work, send_of_bad_descriptors_returns, 120)
 }
 
 /* The same for who sleeps in poll() on a full ring, while another one kicks. */
-TEST_F_TIMEOUT(work, poll_for_refused_slots_wakes, 120)
+TEST_F_TIMEOUT(napi, poll_for_refused_slots_wakes, 120)
 {
 	struct zc *a = &self->a;
 	unsigned int i;
@@ -238,7 +238,7 @@ TEST_F_TIMEOUT(work, poll_for_refused_slots_wakes, 120)
  * sent stays where it is.
  */
 static void hold_what_is_sent(struct __test_metadata *_metadata,
-			      struct _test_data_work *self)
+			      struct _test_data_napi *self)
 {
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",
 			       "1000"));
@@ -265,7 +265,7 @@ static pid_t blocking_send(struct __test_metadata *_metadata, struct zc *z,
 }
 
 static pid_t waiting_send(struct __test_metadata *_metadata,
-			  struct _test_data_work *self)
+			  struct _test_data_napi *self)
 {
 	pid_t pid;
 
@@ -278,7 +278,7 @@ static pid_t waiting_send(struct __test_metadata *_metadata,
 }
 
 /* An incomplete chain is not waited for, as it cannot be sent. */
-TEST_F_TIMEOUT(work, send_of_half_a_chain_returns, 120)
+TEST_F_TIMEOUT(napi, send_of_half_a_chain_returns, 120)
 {
 	pid_t pid = blocking_send(_metadata, &self->a, TP4_PKT_CONT);
 
@@ -288,7 +288,7 @@ TEST_F_TIMEOUT(work, send_of_half_a_chain_returns, 120)
 }
 
 /* mmap() and packet_diag take a lock that a sleeping sender must not hold. */
-TEST_F_TIMEOUT(work, waiting_send_is_in_no_ones_way, 120)
+TEST_F_TIMEOUT(napi, waiting_send_is_in_no_ones_way, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
 	struct pv4 *s = &self->a.s;
@@ -320,7 +320,7 @@ TEST_F_TIMEOUT(work, waiting_send_is_in_no_ones_way, 120)
 }
 
 /* Leaving the mode does not wait either, and wakes the sender. */
-TEST_F_TIMEOUT(work, leaving_ends_a_waiting_send, 120)
+TEST_F_TIMEOUT(napi, leaving_ends_a_waiting_send, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
 
@@ -338,7 +338,7 @@ TEST_F_TIMEOUT(work, leaving_ends_a_waiting_send, 120)
 }
 
 /* So does the device going down. */
-TEST_F_TIMEOUT(work, down_ends_a_waiting_send, 120)
+TEST_F_TIMEOUT(napi, down_ends_a_waiting_send, 120)
 {
 	pid_t sender = waiting_send(_metadata, self);
 
@@ -350,7 +350,7 @@ TEST_F_TIMEOUT(work, down_ends_a_waiting_send, 120)
 }
 
 /* An error that nobody has read is not that of what is sent later. */
-TEST_F_TIMEOUT(work, down_and_up_ends_no_later_send, 120)
+TEST_F_TIMEOUT(napi, down_and_up_ends_no_later_send, 120)
 {
 	pid_t sender;
 
@@ -393,7 +393,7 @@ static long kernel_memory(void)
 
 /* All are there when NAPI runs; it has the segments of one of them at a time.
  */
-TEST_F_TIMEOUT(work, tiny_segments_take_little_memory, 120)
+TEST_F_TIMEOUT(napi, tiny_segments_take_little_memory, 120)
 {
 	const struct virtio_net_hdr hdr = {
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
@@ -456,7 +456,7 @@ TEST_F_TIMEOUT(work, tiny_segments_take_little_memory, 120)
 /* Packets from a zero-copy socket and from the stack, for a program that polls
  * its queue itself and allows one packet a time: it gets both.
  */
-TEST_F_TIMEOUT(work, busy_poll_budget_of_one, 120)
+TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 {
 	int plain, fd = self->b.s.fd, i, len, nr = 20, got[2] = { 0 };
 	uint64_t end = now_ms() + WAIT_MS;
@@ -509,7 +509,7 @@ TEST_F_TIMEOUT(work, busy_poll_budget_of_one, 120)
 /* Their packets are not affected: NAPI is only enabled for the bound queue
  * pair.
  */
-TEST_F_TIMEOUT(work, other_queues_get_no_napi, 120)
+TEST_F_TIMEOUT(napi, other_queues_get_no_napi, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	struct zc z;

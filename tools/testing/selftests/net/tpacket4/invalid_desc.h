@@ -4,8 +4,8 @@
  * both modes. A bad descriptor is returned with its error and does not affect
  * others.
  */
-#ifndef TPACKET4_BAD_H
-#define TPACKET4_BAD_H
+#ifndef TPACKET4_INVALID_DESC_H
+#define TPACKET4_INVALID_DESC_H
 
 #include "common.h"
 
@@ -14,14 +14,14 @@
 #define AREA_FRAMES	512
 #define GOOD_IDX	400	/* idx of good descriptors, or more */
 
-struct bad_desc {
+struct invalid_desc {
 	struct tpacket4_desc d;
 	int error;
 	const char *what;
 };
 
 /* For an area of AREA_FRAMES frames */
-static const struct bad_desc bad_descs[] = {
+static const struct invalid_desc invalid_descs[] = {
 	{ { .idx = 512, .len = 60 }, EINVAL, "first frame outside" },
 	{ { .idx = ~0ULL, .len = 60 }, EINVAL, "idx of all ones" },
 	{ { .idx = 1ULL << 53, .len = 60 }, EINVAL, "idx << 11 is 0" },
@@ -47,7 +47,7 @@ static const struct bad_desc bad_descs[] = {
 
 /* ---- each bad one between two good ones ---- */
 
-#define BATCH_DESCS	(2 * ARRAY_SIZE(bad_descs) + 1)
+#define BATCH_DESCS	(2 * ARRAY_SIZE(invalid_descs) + 1)
 
 struct batch_back {
 	unsigned int good;		/* how many */
@@ -63,7 +63,7 @@ static inline int make_batch(struct pv4 *s, struct tpacket4_desc *d)
 
 	for (i = 0; i < BATCH_DESCS; i++) {
 		if (i & 1) {
-			d[i] = bad_descs[i / 2].d;
+			d[i] = invalid_descs[i / 2].d;
 			continue;
 		}
 		d[i] = (struct tpacket4_desc) {
@@ -83,7 +83,7 @@ static inline void check_back(struct __test_metadata *_metadata,
 			      const struct tpacket4_desc *d,
 			      struct batch_back *back)
 {
-	const struct bad_desc *b, *end = bad_descs + ARRAY_SIZE(bad_descs);
+	const struct invalid_desc *b, *end = invalid_descs + ARRAY_SIZE(invalid_descs);
 
 	EXPECT_EQ(0, d->flags);
 	if (d->idx >= GOOD_IDX && d->idx < GOOD_IDX + BATCH_DESCS) {
@@ -91,7 +91,7 @@ static inline void check_back(struct __test_metadata *_metadata,
 		back->good++;
 		return;
 	}
-	for (b = bad_descs; b < end; b++)
+	for (b = invalid_descs; b < end; b++)
 		if (b->d.idx == d->idx)
 			break;
 	ASSERT_TRUE(b < end);
@@ -99,14 +99,14 @@ static inline void check_back(struct __test_metadata *_metadata,
 		TH_LOG("%s", b->what);
 	}
 	EXPECT_EQ(0U, d->len);
-	back->bad |= 1u << (b - bad_descs);
+	back->bad |= 1u << (b - invalid_descs);
 }
 
 static inline void check_all_back(struct __test_metadata *_metadata,
 				  const struct batch_back *back)
 {
-	EXPECT_EQ(ARRAY_SIZE(bad_descs) + 1, back->good);
-	EXPECT_EQ((1u << ARRAY_SIZE(bad_descs)) - 1, back->bad);
+	EXPECT_EQ(ARRAY_SIZE(invalid_descs) + 1, back->good);
+	EXPECT_EQ((1u << ARRAY_SIZE(invalid_descs)) - 1, back->bad);
 }
 
 /* ---- a bad one in a chain, then a good one ---- */
@@ -116,14 +116,14 @@ static inline void check_all_back(struct __test_metadata *_metadata,
 /* Checks whether it is invalid at every position of a chain. Some lengths are
  * only invalid alone or in sum.
  */
-static inline bool is_bad_in_chain(const struct bad_desc *bad)
+static inline bool is_bad_in_chain(const struct invalid_desc *bad)
 {
 	return bad->error != EMSGSIZE && bad->d.len != 13;
 }
 
 /* A chain of three with @bad at this position, then packet @seq of 99 bytes */
 static inline void make_chain(struct pv4 *s, struct tpacket4_desc d[4],
-			      const struct bad_desc *bad, unsigned int place,
+			      const struct invalid_desc *bad, unsigned int place,
 			      uint32_t seq)
 {
 	unsigned int i;
@@ -145,7 +145,7 @@ static inline void make_chain(struct pv4 *s, struct tpacket4_desc d[4],
 static inline void check_chain(struct __test_metadata *_metadata,
 			       const struct tpacket4_desc d[4],
 			       const struct tpacket4_desc *back,
-			       const struct bad_desc *bad, unsigned int place,
+			       const struct invalid_desc *bad, unsigned int place,
 			       unsigned int i)
 {
 	int want = i == place ? bad->error : i < 3 ? ECANCELED : 0;

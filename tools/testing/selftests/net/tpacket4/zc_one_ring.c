@@ -5,24 +5,24 @@
 #include "netdev.h"
 #include "zc.h"
 
-FIXTURE(half) {
+FIXTURE(one_ring) {
 	struct pv4 s;			/* on if_a, in zero-copy mode */
 	int plain_a, plain_b;		/* see what comes in */
 	char *buf;
 };
 
-FIXTURE_VARIANT(half) {
+FIXTURE_VARIANT(one_ring) {
 	bool rx;			/* only an Rx ring, else only Tx */
 	bool late;			/* the option comes after bind() */
 };
 
-FIXTURE_VARIANT_ADD(half, rx_only) { .rx = true };
+FIXTURE_VARIANT_ADD(one_ring, rx_only) { .rx = true };
 
-FIXTURE_VARIANT_ADD(half, rx_only_bound) { .rx = true, .late = true };
+FIXTURE_VARIANT_ADD(one_ring, rx_only_bound) { .rx = true, .late = true };
 
-FIXTURE_VARIANT_ADD(half, tx_only) { .rx = false };
+FIXTURE_VARIANT_ADD(one_ring, tx_only) { .rx = false };
 
-FIXTURE_VARIANT_ADD(half, tx_only_bound) { .late = true };
+FIXTURE_VARIANT_ADD(one_ring, tx_only_bound) { .late = true };
 
 static int get_zerocopy(int fd)
 {
@@ -34,7 +34,7 @@ static int get_zerocopy(int fd)
 	return n;
 }
 
-FIXTURE_SETUP(half)
+FIXTURE_SETUP(one_ring)
 {
 	unsigned int nr = pv4_min_descs();
 	struct pv4_cfg cfg = { .rx_nr = nr };
@@ -60,7 +60,7 @@ FIXTURE_SETUP(half)
 	ASSERT_EQ(1, get_zerocopy(self->s.fd));
 }
 
-FIXTURE_TEARDOWN(half)
+FIXTURE_TEARDOWN(one_ring)
 {
 	pv4_close(&self->s);
 	close(self->plain_a);
@@ -82,7 +82,7 @@ static int recv_zc(struct pv4 *s, char *buf, int ms)
 	return d.len;
 }
 
-static bool send_to_a(struct _test_data_half *self, uint32_t seq)
+static bool send_to_a(struct _test_data_one_ring *self, uint32_t seq)
 {
 	fill_packet(self->buf, 100, seq);
 	return send(self->plain_b, self->buf, 100, 0) == 100;
@@ -95,7 +95,7 @@ static bool stack_has(int fd, char *buf, uint32_t seq)
 
 /* Each way, several times round the ring: by the ring or by the stack */
 static void expect_flow(struct __test_metadata *_metadata,
-			struct _test_data_half *self, bool rx, uint32_t seq)
+			struct _test_data_one_ring *self, bool rx, uint32_t seq)
 {
 	struct pv4 *s = &self->s;
 	uint32_t end = seq + 600;
@@ -124,12 +124,12 @@ static void expect_flow(struct __test_metadata *_metadata,
 	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_a, self->buf, BUF_SIZE, 0));
 }
 
-TEST_F_TIMEOUT(half, other_way_is_the_stacks, 120)
+TEST_F_TIMEOUT(one_ring, other_way_is_the_stacks, 120)
 {
 	expect_flow(_metadata, self, variant->rx, 1);
 }
 
-TEST_F_TIMEOUT(half, poll, 120)
+TEST_F_TIMEOUT(one_ring, poll, 120)
 {
 	int fd = self->s.fd;
 	unsigned int i;
@@ -155,7 +155,7 @@ TEST_F_TIMEOUT(half, poll, 120)
 
 /* Down and up, off and on, and an XDP program: each direction works as before.
  */
-TEST_F_TIMEOUT(half, comes_and_goes, 120)
+TEST_F_TIMEOUT(one_ring, comes_and_goes, 120)
 {
 	int fd = self->s.fd;
 	struct tpacket4_desc d;

@@ -3,8 +3,8 @@
  * The test bed of the XDP selftests of AF_PACKET V4's zero-copy mode: senders
  * and receivers of each kind, and all targets of XDP verdicts
  */
-#ifndef TPACKET4_ZC_BED_H
-#define TPACKET4_ZC_BED_H
+#ifndef TPACKET4_ZC_XDP_FIXTURE_H
+#define TPACKET4_ZC_XDP_FIXTURE_H
 
 #include "xdp.h"
 

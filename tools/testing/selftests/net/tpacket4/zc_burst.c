@@ -12,13 +12,13 @@
 
 #define BIG_MTU		65535
 
-FIXTURE(full) {
+FIXTURE(burst) {
 	struct zc a, b;			/* on if_a and if_b */
 	int plain_a, plain_b;
 	char *buf, *pkt;
 };
 
-FIXTURE_SETUP(full)
+FIXTURE_SETUP(burst)
 {
 	pv4_net_setup(_metadata);
 	ASSERT_EQ(0, set_mtu(if_a, BIG_MTU));
@@ -32,7 +32,7 @@ FIXTURE_SETUP(full)
 	ASSERT_TRUE(self->buf && self->pkt);
 }
 
-FIXTURE_TEARDOWN(full)
+FIXTURE_TEARDOWN(burst)
 {
 	zc_close(&self->a);
 	zc_close(&self->b);
@@ -62,7 +62,7 @@ static int open_copy(struct zc *z, const char *ifname)
 }
 
 /* Posts it; the kick is the caller's. */
-static int put_long(struct _test_data_full *self, unsigned int len,
+static int put_long(struct _test_data_burst *self, unsigned int len,
 		    uint32_t seq)
 {
 	fill_packet(self->pkt, len, seq);
@@ -74,7 +74,7 @@ static int put_long(struct _test_data_full *self, unsigned int len,
  * completely on if_b, by the stack or on the ring.
  */
 static void expect_burst(struct __test_metadata *_metadata,
-			 struct _test_data_full *self, unsigned int n,
+			 struct _test_data_burst *self, unsigned int n,
 			 unsigned int len, bool ring, uint32_t seq)
 {
 	unsigned int i;
@@ -105,7 +105,7 @@ static unsigned int burst(struct zc *a, unsigned int len)
 	return a->s.tx.size / ((len + a->s.frame_size - 1) / a->s.frame_size);
 }
 
-TEST_F_TIMEOUT(full, zc_to_stack, 300)
+TEST_F_TIMEOUT(burst, zc_to_stack, 300)
 {
 	unsigned int i, k;
 
@@ -120,7 +120,7 @@ TEST_F_TIMEOUT(full, zc_to_stack, 300)
 	EXPECT_EQ(0, ethtool_stat(if_b, "rx_queue_0_drops"));
 }
 
-TEST_F_TIMEOUT(full, zc_to_zc, 300)
+TEST_F_TIMEOUT(burst, zc_to_zc, 300)
 {
 	unsigned int i, n;
 
@@ -138,7 +138,7 @@ TEST_F_TIMEOUT(full, zc_to_zc, 300)
 
 /* XDP passes packets of long and short frames to the stack. */
 static void pass_to_kernel(struct __test_metadata *_metadata,
-			   struct _test_data_full *self,
+			   struct _test_data_burst *self,
 			   unsigned int frame_size)
 {
 	unsigned int i;
@@ -160,7 +160,7 @@ static void pass_to_kernel(struct __test_metadata *_metadata,
 		  self->b.s.rx.avail - self->b.s.rx.used);
 }
 
-TEST_F_TIMEOUT(full, zc_pass_to_kernel, 300)
+TEST_F_TIMEOUT(burst, zc_pass_to_kernel, 300)
 {
 	ASSERT_EQ(0, set_mtu(if_a, MTU));
 	ASSERT_EQ(0, set_mtu(if_b, MTU));
@@ -168,7 +168,7 @@ TEST_F_TIMEOUT(full, zc_pass_to_kernel, 300)
 	pass_to_kernel(_metadata, self, 4096);
 }
 
-TEST_F_TIMEOUT(full, stack_pass_to_kernel, 300)
+TEST_F_TIMEOUT(burst, stack_pass_to_kernel, 300)
 {
 	ASSERT_EQ(0, set_mtu(if_a, MTU));
 	ASSERT_EQ(0, set_mtu(if_b, MTU));
@@ -179,7 +179,7 @@ TEST_F_TIMEOUT(full, stack_pass_to_kernel, 300)
 /* ---- from the stack ---- */
 
 /* A packet with more frames than most, but fewer than are posted. */
-TEST_F_TIMEOUT(full, stack_to_zc, 300)
+TEST_F_TIMEOUT(burst, stack_to_zc, 300)
 {
 	unsigned int i, n;
 
@@ -211,7 +211,7 @@ static int add_route(int mtu)
 /* 64 KiB in one send(), of which the stack makes one packet and the driver, for
  * the ring, many.
  */
-TEST_F_TIMEOUT(full, gso_to_zc, 300)
+TEST_F_TIMEOUT(burst, gso_to_zc, 300)
 {
 	static const int mtus[] = { 1500, 9000 };
 	struct sockaddr_in to = {
@@ -254,27 +254,27 @@ TEST_F_TIMEOUT(full, gso_to_zc, 300)
 
 /* ---- frames that copy mode has taken ---- */
 
-FIXTURE(taken) {
+FIXTURE(mode_change) {
 	struct zc b;
 	int plain_a;
 	char *buf;
 };
 
-FIXTURE_VARIANT(taken) {
+FIXTURE_VARIANT(mode_change) {
 	unsigned int posted;		/* when the packet comes that is too long */
 };
 
-FIXTURE_VARIANT_ADD(taken, few) { .posted = 60 };
+FIXTURE_VARIANT_ADD(mode_change, few) { .posted = 60 };
 
-FIXTURE_VARIANT_ADD(taken, as_many_as_fit) { .posted = 128 };
+FIXTURE_VARIANT_ADD(mode_change, as_many_as_fit) { .posted = 128 };
 
-FIXTURE_VARIANT_ADD(taken, one_more) { .posted = 129 };
+FIXTURE_VARIANT_ADD(mode_change, one_more) { .posted = 129 };
 
-FIXTURE_VARIANT_ADD(taken, many) { .posted = 200 };
+FIXTURE_VARIANT_ADD(mode_change, many) { .posted = 200 };
 
 #define LEAST_ROOM	320		/* that zero-copy mode takes */
 
-FIXTURE_SETUP(taken)
+FIXTURE_SETUP(mode_change)
 {
 	struct zc_cfg cfg = {
 		.ifname = if_b, .rx_empty = true, .headroom = 2048 - LEAST_ROOM,
@@ -292,14 +292,14 @@ FIXTURE_SETUP(taken)
 		zc_rx_post(&self->b, i);
 }
 
-FIXTURE_TEARDOWN(taken)
+FIXTURE_TEARDOWN(mode_change)
 {
 	zc_close(&self->b);
 	close(self->plain_a);
 	free(self->buf);
 }
 
-static int send_len(struct _test_data_taken *self, unsigned int len,
+static int send_len(struct _test_data_mode_change *self, unsigned int len,
 		    uint32_t seq)
 {
 	fill_packet(self->buf, len, seq);
@@ -311,7 +311,7 @@ static int send_len(struct _test_data_taken *self, unsigned int len,
  * has taken go into zero-copy mode with the ring, and each of them comes back
  * once: with a packet, or without when the mode is left.
  */
-TEST_F_TIMEOUT(taken, enter_the_mode, 120)
+TEST_F_TIMEOUT(mode_change, enter_the_mode, 120)
 {
 	unsigned int i, n, posted = variant->posted;
 	struct zc *b = &self->b;
@@ -355,7 +355,7 @@ TEST_F_TIMEOUT(taken, enter_the_mode, 120)
 }
 
 /* In and out at once. */
-TEST_F_TIMEOUT(taken, leave_the_mode, 120)
+TEST_F_TIMEOUT(mode_change, leave_the_mode, 120)
 {
 	unsigned int i, n = (variant->posted + 1) * LEAST_ROOM;
 	struct zc *b = &self->b;
