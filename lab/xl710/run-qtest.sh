@@ -1,12 +1,11 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # Test the XL710 model from the host, without a guest kernel.
 
 set -euo pipefail
 
-usage()
-{
+usage() {
 	cat <<EOF
 Usage: lab/xl710/run-qtest.sh [--asan] [TEST...]
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # AF_XDP, copy and zero-copy: tpbench sends back what it receives.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
@@ -8,8 +8,7 @@ TPBENCH=$BUILD/tpbench/tpbench
 # an address that nobody has: the stack does not answer, tpbench does
 IPX=10.71.0.77
 
-start_bench()
-{
+start_bench() {
 	ip netns exec $NS1 "$TPBENCH" -i "$IF1" -v xdp $1 --l2fwd -b 1 -d 3600 \
 		--warmup 0 >"$LOG" 2>&1 &
 	PIDS+=($!)
@@ -19,8 +18,7 @@ start_bench()
 }
 
 # Frames come back with their addresses exchanged
-echoes()
-{
+echoes() {
 	local before after i
 
 	for i in 1 2 3; do
@@ -36,13 +34,11 @@ echoes()
 	return 1
 }
 
-zero_copy_in_log()
-{
+zero_copy_in_log() {
 	dmesg | tail -n +$((DMESG_START + 1)) | grep MEM_TYPE_XSK_BUFF_POOL
 }
 
-run()
-{
+run() {
 	local mode=$1 opts=$2
 
 	if ! start_bench "$opts"; then
@@ -69,16 +65,14 @@ run()
 		wait_for 10 ping_other
 }
 
-cleanup()
-{
+cleanup() {
 	set +e
 	n1 ethtool -L "$IF1" combined "$CHANNELS"
 	rm -rf "$DIR"
 	teardown
 } 2>/dev/null
 
-ping_other()
-{
+ping_other() {
 	n0 ping -q -c 1 -W 1 $IP1
 }
 

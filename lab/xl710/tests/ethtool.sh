@@ -1,12 +1,11 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # Every query of ethtool answers, and what can be set takes.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # has TEXT COMMAND...: the output contains it
-has()
-{
+has() {
 	local text=$1 out
 
 	shift
@@ -14,43 +13,37 @@ has()
 	grep -qE "$text" <<<"$out" || { echo "$out"; return 1; }
 }
 
-ring_is()
-{
+ring_is() {
 	n0 ethtool -g "$IF0" | awk -v n="$1" '
 		/Current/ { cur = 1 }
 		cur && $1 == "RX:" { exit $2 != n }'
 }
 
-set_ring()
-{
+set_ring() {
 	n0 ethtool -G "$IF0" rx "$1" tx "$1" && ring_is "$1" &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-set_channels()
-{
+set_channels() {
 	n0 ethtool -L "$IF0" combined "$1" &&
 		has "Combined:[[:space:]]+$1" ethtool -l "$IF0" &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-set_coalesce()
-{
+set_coalesce() {
 	n0 ethtool -C "$IF0" adaptive-rx off adaptive-tx off rx-usecs 30 \
 		tx-usecs 40 && has 'rx-usecs:[[:space:]]+30' ethtool -c "$IF0"
 }
 
 # Every queue of the table gets what was asked for
-set_rss()
-{
+set_rss() {
 	n0 ethtool -X "$IF0" weight 1 0 || return 1
 	! n0 ethtool -x "$IF0" | grep -E '^ +[0-9]+: ' | grep -w '[1-9]$' ||
 		return 1
 	n0 ethtool -X "$IF0" default
 }
 
-set_rss_key()
-{
+set_rss_key() {
 	local key
 
 	key=$(printf '%02x:' {1..52})
@@ -58,8 +51,7 @@ set_rss_key()
 		has '01:02:03:04:05' ethtool -x "$IF0"
 }
 
-counts()
-{
+counts() {
 	local before after
 
 	before=$(stat $NS0 "$IF0" port.rx_unicast)
@@ -70,21 +62,18 @@ counts()
 	[ $((after - before)) -ge 10 ]
 }
 
-selftest()
-{
+selftest() {
 	n0 ethtool -t "$IF0" "$1" && wait_for 15 links_up && addresses &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
 # Autonegotiation takes a quarter of a second to start and to end
-settle()
-{
+settle() {
 	sleep 0.5
 	wait_for 10 links_up && sleep 0.2 && wait_for 10 links_up
 }
 
-pause_frames()
-{
+pause_frames() {
 	n0 ethtool -A "$IF0" rx on tx on
 	settle && has 'TX:[[:space:]]+on' ethtool -a "$IF0" &&
 		n0 ethtool -A "$IF0" rx off tx off

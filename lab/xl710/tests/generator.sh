@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # A port with gen-rate set receives by itself, and one with sink=on swallows.
 # XL710_GEN_RATE is the rate that it was given, if not lab/run/vm's own.
@@ -9,15 +9,13 @@ RATE=${XL710_GEN_RATE:-20000}
 SECS=${SHORT:+4}
 SECS=${SECS:-15}
 
-usecs()
-{
+usecs() {
 	echo $(($(date +%s%N) / 1000))
 }
 
 # What arrived, what was lost for want of descriptors, what the queues got, all
 # in one look, and the microseconds before and after it
-look()
-{
+look() {
 	local before
 
 	before=$(usecs)
@@ -30,8 +28,7 @@ look()
 
 # observe SECONDS: sets ARRIVED, LOST, GOT to what changed in that time, which
 # was MIN to MAX microseconds
-observe()
-{
+observe() {
 	local -a a b
 
 	read -r -a a <<<"$(look)"
@@ -42,16 +39,14 @@ observe()
 }
 
 # As many as it was told, by the guest's own clock: within a fiftieth
-at_its_rate()
-{
+at_its_rate() {
 	[ $((ARRIVED * 50000000)) -ge $((RATE * MIN * 49)) ] &&
 		[ $((ARRIVED * 50000000)) -le $((RATE * MAX * 51)) ]
 }
 
 # Each that arrived reached the stack or was counted as lost, but for those that
 # wait in a ring at the first or the last look
-all_accounted_for()
-{
+all_accounted_for() {
 	local slack rings off
 
 	rings=$(find "/sys/class/net/$DEV/queues/" -name 'rx-*' | wc -l)
@@ -62,20 +57,17 @@ all_accounted_for()
 }
 
 # Several flows end up on several queues
-spreads()
-{
+spreads() {
 	ethtool -S "$DEV" | awk '
 		/^ *rx-[0-9]+\.packets:/ { n++; if ($2 > 100) hit++ }
 		END { print hit + 0 " of " n " queues"; exit hit < 2 }'
 }
 
-sent()
-{
+sent() {
 	ethtool -S "$DEV" | awk '$1 == "port.tx_unicast:" { print $2 }'
 }
 
-sinks()
-{
+sinks() {
 	local before after
 
 	before=$(sent)
@@ -87,8 +79,7 @@ sinks()
 }
 
 # Without light there is no partner that could send
-stops_with_the_link()
-{
+stops_with_the_link() {
 	ethtool --set-priv-flags "$DEV" link-down-on-close on &&
 		ip link set "$DEV" down && sleep 1 || return 1
 	observe 1
@@ -101,8 +92,7 @@ stops_with_the_link()
 }
 
 # The port that receives though nobody sends
-find_generator()
-{
+find_generator() {
 	local pci
 
 	for pci in $(pci_ports); do

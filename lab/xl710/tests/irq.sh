@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # Packets come by the kind of interrupt that the card has: MSI-X, MSI or INTx.
 # XL710_IRQ says which that should be.
@@ -8,8 +8,7 @@
 WANT=${XL710_IRQ:-msix}
 
 # kind PCI: msix, msi or intx
-kind()
-{
+kind() {
 	local irqs=/sys/bus/pci/devices/$1/msi_irqs
 
 	if [ -d "$irqs" ]; then
@@ -20,8 +19,7 @@ kind()
 }
 
 # fired PCI: how often all its vectors did
-fired()
-{
+fired() {
 	local dev=/sys/bus/pci/devices/$1 irqs
 
 	if [ -d "$dev/msi_irqs" ]; then
@@ -35,8 +33,7 @@ fired()
 		END { print sum + 0 }' /proc/interrupts
 }
 
-is_kind()
-{
+is_kind() {
 	echo "$1 has $(kind "$1")"
 	[ "$(kind "$1")" = "$WANT" ]
 }
@@ -44,8 +41,7 @@ is_kind()
 # A ping each 50 ms has an interrupt of its own where the machine is not busy;
 # where it is, several share one. Without any, the driver would hear of a packet
 # when its service task looks, once or twice in that second.
-fires()
-{
+fires() {
 	local before after
 
 	before=$(fired "$1")

@@ -21,26 +21,22 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=${BUILD:-$HERE/../../../build}
 PIDS=()
 
-ok()
-{
+ok() {
 	echo "ok - $1"
 }
 
-not_ok()
-{
+not_ok() {
 	echo "not ok - $1${2:+ # $2}"
 	FAILED=1
 }
 
-skip()
-{
+skip() {
 	echo "ok - $1 # SKIP $2"
 }
 
 # check NAME COMMAND...: ok if the command succeeds, its output is shown if not;
 # what comes after is checked in either case
-check()
-{
+check() {
 	local name=$1 out
 
 	shift
@@ -56,8 +52,7 @@ n0() { ip netns exec $NS0 "$@"; }
 n1() { ip netns exec $NS1 "$@"; }
 
 # wait_for SECONDS COMMAND...: until it succeeds
-wait_for()
-{
+wait_for() {
 	local end=$((SECONDS + $1))
 
 	shift
@@ -69,8 +64,7 @@ wait_for()
 
 
 # PCI addresses of the XL710s, in the order of their slots
-pci_ports()
-{
+pci_ports() {
 	local d
 
 	for d in /sys/bus/pci/devices/*; do
@@ -80,8 +74,7 @@ pci_ports()
 	return 0
 }
 
-port_netdev()
-{
+port_netdev() {
 	local d
 
 	for d in /sys/bus/pci/devices/"$1"/net/*; do
@@ -90,34 +83,29 @@ port_netdev()
 	return 1
 }
 
-carrier()
-{
+carrier() {
 	[ "$(ip netns exec "$1" cat /sys/class/net/"$2"/carrier)" = "$3" ]
 }
 
-links_up()
-{
+links_up() {
 	ip netns exec $NS0 ip link show "$IF0" | grep LOWER_UP >/dev/null &&
 		ip netns exec $NS1 ip link show "$IF1" | grep LOWER_UP >/dev/null
 }
 
-addresses()
-{
+addresses() {
 	n0 ip addr replace $IP0/24 dev "$IF0"
 	n1 ip addr replace $IP1/24 dev "$IF1"
 	n0 ip addr replace $IP60/64 dev "$IF0" nodad
 	n1 ip addr replace $IP61/64 dev "$IF1" nodad
 }
 
-set_mtu()
-{
+set_mtu() {
 	n0 ip link set "$IF0" mtu "$1" && n1 ip link set "$IF1" mtu "$1" &&
 		wait_for 10 links_up && addresses &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-setup()
-{
+setup() {
 	local pci
 
 	# not mapfile from a process substitution: /dev/fd may be missing
@@ -151,8 +139,7 @@ setup()
 	}
 }
 
-teardown()
-{
+teardown() {
 	local p
 
 	set +e
@@ -169,21 +156,18 @@ teardown()
 
 # Lines of the log since setup that nobody wants to see. Data races are not for
 # this: make test tells V4's from others'.
-log_clean()
-{
+log_clean() {
 	! dmesg | tail -n +$((DMESG_START + 1)) | grep -v 'BUG: KCSAN: data-race' |
 		grep -E 'WARNING|BUG|Oops|Call Trace|Malicious|hung|NETDEV WATCHDOG|HMC error|unhandled interrupt|Tx timeout'
 }
 
-finish()
-{
+finish() {
 	check "${0##*/}: nothing bad in the log" log_clean
 	exit $FAILED
 }
 
 # stat NETNS DEV NAME: a counter of ethtool -S, its name matched whole
-stat()
-{
+stat() {
 	ip netns exec "$1" ethtool -S "$2" |
 		awk -v n="$3:" '$1 == n { print $2; f = 1 } END { exit !f }'
 }

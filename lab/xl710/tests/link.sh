@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # The carrier goes and comes back, at both ends, and traffic with it.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
@@ -7,8 +7,7 @@
 FLAPS=${SHORT:+3}
 FLAPS=${FLAPS:-10}
 
-down_up()
-{
+down_up() {
 	n0 ip link set "$IF0" down || return 1
 	wait_for 10 carrier $NS1 "$IF1" 0 || { echo "partner stays up"; return 1; }
 	n0 ip link set "$IF0" up || return 1
@@ -17,8 +16,7 @@ down_up()
 	wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-flaps()
-{
+flaps() {
 	local i
 
 	for ((i = 0; i < FLAPS; i++)); do
@@ -26,15 +24,13 @@ flaps()
 	done
 }
 
-restart_an()
-{
+restart_an() {
 	n0 ethtool -r "$IF0" && sleep 0.5 && wait_for 10 links_up &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
 # A plain ip link set down leaves the light on, as the driver does by default
-stays_up()
-{
+stays_up() {
 	n0 ip link set "$IF0" down && sleep 1 && carrier $NS1 "$IF1" 1 &&
 		n0 ip link set "$IF0" up && wait_for 10 links_up && addresses &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1

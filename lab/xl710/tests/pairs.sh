@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # AF_PACKET V4: queue pairs that change hands, and who else wants them, by
 # pairs.py. Its arguments are the tests to run; if none, all, or those of the

@@ -1,16 +1,14 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # The stock driver probes two ports without a warning, and they see each other.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-probe_log_clean()
-{
+probe_log_clean() {
 	! dmesg --level=emerg,alert,crit,err,warn | grep -E 'i40e|BUG|WARNING'
 }
 
-has_driver()
-{
+has_driver() {
 	[ "$(basename "$(readlink "/sys/bus/pci/devices/$1/driver")")" = i40e ]
 }
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # The port comes back from every kind of reset, and from unbind and bind.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
@@ -8,23 +8,20 @@ TIMES=${SHORT:+3}
 TIMES=${TIMES:-20}
 DEBUG=/sys/kernel/debug/i40e
 
-traffic()
-{
+traffic() {
 	wait_for 20 links_up && addresses &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1 &&
 		n0 ping -q -c 5 -i 0.1 -W 2 $IP1
 }
 
-debugfs_reset()
-{
+debugfs_reset() {
 	echo "$1" >"$DEBUG/$PCI0/command" || return 1
 	sleep 1
 	traffic
 }
 
 # A rule of ethtool -N survives: the driver writes it again
-rule_survives()
-{
+rule_survives() {
 	n0 ethtool -N "$IF0" flow-type udp4 src-port 5 dst-port 6 \
 		src-ip $IP1 dst-ip $IP0 action 0 loc 3 &&
 		debugfs_reset pfr &&
@@ -32,15 +29,13 @@ rule_survives()
 		n0 ethtool -N "$IF0" delete 3
 }
 
-pci_reset()
-{
+pci_reset() {
 	echo 1 >"/sys/bus/pci/devices/$PCI0/reset" || return 1
 	traffic
 }
 
 # The netdev goes away and comes back under the same name, in the first netns
-unbind_bind()
-{
+unbind_bind() {
 	local drv=/sys/bus/pci/drivers/i40e
 
 	echo "$PCI0" >$drv/unbind || return 1
@@ -50,8 +45,7 @@ unbind_bind()
 	ip link set "$IF0" netns $NS0 && n0 ip link set "$IF0" up
 }
 
-unbind_bind_many()
-{
+unbind_bind_many() {
 	local i
 
 	for ((i = 0; i < TIMES; i++)); do

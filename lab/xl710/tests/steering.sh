@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # RSS spreads flows over the queues; an ethtool -N rule moves one flow, and
 # only that flow, to its queue; a rule can drop.
@@ -8,8 +8,7 @@
 QUEUES=$(nproc)
 
 # Packets that the queues of port 1 received, one number a queue
-rx_queues()
-{
+rx_queues() {
 	n1 ethtool -S "$IF1" | awk -v q="$QUEUES" '
 		match($1, /^rx-[0-9]+\.packets:$/) {
 			i = substr($1, 4) + 0
@@ -20,8 +19,7 @@ rx_queues()
 }
 
 # send PORT COUNT: UDP packets from that source port to port 9, port 0 to 1
-send()
-{
+send() {
 	n0 python3 - "$1" "$2" "${3:-$IP1}" <<'EOF'
 import socket, sys
 port, count, dst = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -34,8 +32,7 @@ EOF
 }
 
 # As send, for 64 source ports, in one process
-send_flows()
-{
+send_flows() {
 	n0 python3 - "$1" "${2:-$IP1}" <<'EOF'
 import socket, sys
 count, dst = int(sys.argv[1]), sys.argv[2]
@@ -50,8 +47,7 @@ EOF
 }
 
 # diff_queues BEFORE AFTER
-diff_queues()
-{
+diff_queues() {
 	local -a a b
 	local i
 
@@ -64,8 +60,7 @@ diff_queues()
 }
 
 # 64 flows of 8: no queue gets less than half or more than double its share
-rss_spreads()
-{
+rss_spreads() {
 	local before after d n
 
 	before=$(rx_queues)
@@ -80,8 +75,7 @@ rss_spreads()
 }
 
 # goes_to QUEUE PORT COUNT [DST]: only that queue gets that flow
-goes_to()
-{
+goes_to() {
 	local before after n
 	local -a d
 
@@ -98,8 +92,7 @@ goes_to()
 }
 
 # Where RSS alone sends the flow
-natural_queue()
-{
+natural_queue() {
 	local q
 
 	for ((q = 0; q < QUEUES; q++)); do
@@ -109,8 +102,7 @@ natural_queue()
 }
 
 # A rule with the port moves the flow away from where RSS has it
-moves()
-{
+moves() {
 	local dst=$1 type=$2 port=$3 other=$4 was other_was to
 
 	was=$(natural_queue "$port" 20 "$dst") || return 1
@@ -126,8 +118,7 @@ moves()
 }
 
 # With a mask on everything but the destination port
-moves_by_port()
-{
+moves_by_port() {
 	local q
 
 	n1 ethtool -N "$IF1" flow-type udp4 dst-port 9 action $((QUEUES - 1)) \
@@ -138,8 +129,7 @@ moves_by_port()
 	n1 ethtool -N "$IF1" delete 6
 }
 
-drops()
-{
+drops() {
 	local before after
 
 	n1 ethtool -N "$IF1" flow-type udp4 src-port 30005 dst-port 9 \
@@ -156,8 +146,7 @@ drops()
 	done
 }
 
-counts_matches()
-{
+counts_matches() {
 	local before after
 
 	sleep 2

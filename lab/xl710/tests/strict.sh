@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # The model at its slowest: packets that wait to be sent, and a queue that does
 # not stop.
@@ -7,8 +7,7 @@
 
 knob() { python3 -B "$HERE/knob.py" "$@"; }
 
-slow()
-{
+slow() {
 	local pci
 
 	for pci in "$PCI0" "$PCI1"; do
@@ -16,14 +15,12 @@ slow()
 	done
 }
 
-listening()
-{
+listening() {
 	n1 ss -Hltn sport = 5201 | grep . >/dev/null
 }
 
 # A packet every 50 us, so the ring is never empty for long
-traffic()
-{
+traffic() {
 	n0 ping -q -c 20 -i 0.02 -W 10 $IP1 &&
 		n0 ping -q -c 20 -i 0.02 -W 10 -s 8000 $IP61 || return 1
 	n1 iperf3 -s -1 >/dev/null 2>&1 &
@@ -32,8 +29,7 @@ traffic()
 }
 
 # Nothing may arrive: the queue's buffers are freed, and it would write there
-does_not_stop()
-{
+does_not_stop() {
 	local lines
 
 	n0 ip link set "$IF0" down
@@ -47,8 +43,7 @@ does_not_stop()
 	dmesg | tail -n +$((lines + 1)) | grep 'Rx ring 0 disable timeout'
 }
 
-works_again()
-{
+works_again() {
 	wait_for 10 links_up && wait_for 20 n0 ping -q -c 1 -W 1 $IP1
 }
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
@@ -16,8 +16,7 @@ NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)
 
 # What the selftest says is a result a line
-port_tests()
-{
+port_tests() {
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
 	nsx "$SELFTESTS/zc_port" ${TP4_TESTS:-} ||
@@ -25,8 +24,7 @@ port_tests()
 }
 
 # Set-up for which there is no memory, of which the log tells
-fault_tests()
-{
+fault_tests() {
 	check "tp4: nothing bad in the log yet" log_clean
 	# The short form: each try resets a queue pair.
 	nsx env TPACKET4_FAST=1 "$SELFTESTS/fault" -v zerocopy_before_bind ||
@@ -36,8 +34,7 @@ fault_tests()
 }
 
 # One of them removes port 1, finds it again, and makes it v4b once more.
-netkit_tests()
-{
+netkit_tests() {
 	local pci back="nsenter --net=/proc/1/ns/net ip link set"
 
 	pci=$(realpath "/sys/bus/pci/devices/$PCI1")
@@ -50,8 +47,7 @@ netkit_tests()
 # not ip netns exec, which hides debugfs behind a new /sys
 nsx() { nsenter --net=/run/netns/$NS "$@"; }
 
-to_one_netns()
-{
+to_one_netns() {
 	local n
 
 	ip netns add $NS
@@ -68,8 +64,7 @@ to_one_netns()
 	nsx ip link set lo up
 }
 
-from_one_netns()
-{
+from_one_netns() {
 	nsx ip link set v4a down
 	nsx ip link set v4b down
 	nsx ip link set v4a netns $NS0 name "$IF0"
@@ -81,8 +76,7 @@ from_one_netns()
 }
 
 # A stack in $NS1 behind a tap talks to that of $NS0
-start_bridge()
-{
+start_bridge() {
 	n1 ethtool -L "$IF1" combined 1
 	n1 ip addr flush dev "$IF1"
 	n1 sysctl -qw "net.ipv6.conf.$IF1.disable_ipv6=1"
@@ -104,8 +98,7 @@ start_bridge()
 	wait_for 60 grep -q ready "$DIR/server"
 }
 
-bridge_traffic()
-{
+bridge_traffic() {
 	local ip
 
 	for ip in $IP1 $IP61; do
@@ -118,8 +111,7 @@ bridge_traffic()
 }
 
 # The bridge ends with what it saw: no bad checksum, no packet of wrong length
-bridge_content()
-{
+bridge_content() {
 	kill -INT "$(cat "$DIR/bridge.pid")"
 	wait_for 20 grep strays "$DIR/bridge"
 	cat "$DIR/bridge"
@@ -128,8 +120,7 @@ bridge_content()
 			"$DIR/bridge"
 }
 
-stop_bridge()
-{
+stop_bridge() {
 	kill "$(cat "$DIR/server.pid")"
 	n1 ip link del tap0
 	n1 ip link set "$IF1" mtu 1500 promisc off
@@ -139,14 +130,12 @@ stop_bridge()
 	wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-both_listen()
-{
+both_listen() {
 	grep -q listening "$DIR/sent.log" && grep -q listening "$DIR/got.log"
 }
 
 # What one port sends, by V3, is what the other one receives, by zc:
-tcpdump_gets_all()
-{
+tcpdump_gets_all() {
 	local args=(-Z root -c 20 icmp) name
 
 	n1 ethtool -L "$IF1" combined 1 || :
@@ -179,8 +168,7 @@ tcpdump_gets_all()
 		cmp "$DIR/sent.txt" "$DIR/got.txt"
 }
 
-cleanup()
-{
+cleanup() {
 	set +e
 	kill "$(cat "$DIR/bridge.pid")" "$(cat "$DIR/server.pid")"
 	from_one_netns

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # ping and iperf3 between the ports, offloads on and off, small and large MTU.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
@@ -7,14 +7,12 @@
 SECS=${SHORT:+1}
 SECS=${SECS:-3}
 
-listening()
-{
+listening() {
 	n1 ss -Hltn sport = 5201 | grep . >/dev/null
 }
 
 # iperf ARGS...: from port 0 to port 1; something must arrive
-iperf()
-{
+iperf() {
 	local out pid
 
 	n1 iperf3 -s -1 >/dev/null 2>&1 &
@@ -33,8 +31,7 @@ iperf()
 }
 
 # Print the rate too: it is worth to see
-run()
-{
+run() {
 	local name=$1 out
 
 	shift
@@ -48,8 +45,7 @@ run()
 
 OFFLOADS=(rx tx sg tso gso gro rxvlan txvlan)
 
-set_offloads()
-{
+set_offloads() {
 	local o args=()
 
 	for o in "${OFFLOADS[@]}"; do
@@ -58,26 +54,22 @@ set_offloads()
 	n0 ethtool -K "$IF0" "${args[@]}" && n1 ethtool -K "$IF1" "${args[@]}"
 }
 
-csum_errors()
-{
+csum_errors() {
 	echo "$(stat $NS0 "$IF0" port.rx_csum_bad)" \
 		"$(stat $NS1 "$IF1" port.rx_csum_bad)"
 }
 
 # What tests before this one have sent counts, too.
-no_more_csum_errors()
-{
+no_more_csum_errors() {
 	[ "$(csum_errors)" = "$csum_errors" ]
 }
 
-tcp_csum_clean()
-{
+tcp_csum_clean() {
 	n1 nstat -az TcpInCsumErrors UdpInCsumErrors IpExtInCsumErrors |
 		awk '!/^#/ && $2 { bad = 1; print } END { exit bad }'
 }
 
-sizes()
-{
+sizes() {
 	local s
 
 	for s in 0 1 18 100 1000 "$1"; do
@@ -87,8 +79,7 @@ sizes()
 
 # Port 1 tells its flow director to forget the flow of each RST that it sends. That
 # knows none of these flows, and reports an error on the Rx queue.
-refused()
-{
+refused() {
 	local i
 
 	for i in {1..20}; do
@@ -98,16 +89,14 @@ refused()
 }
 
 # Copy headers, and leave the rest where the device wrote it
-legacy_rx()
-{
+legacy_rx() {
 	n0 ethtool --set-priv-flags "$IF0" legacy-rx "$1" &&
 		n1 ethtool --set-priv-flags "$IF1" legacy-rx "$1" &&
 		wait_for 10 links_up && addresses &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-vlan()
-{
+vlan() {
 	n0 ip link add link "$IF0" name v0 type vlan id 71 &&
 		n1 ip link add link "$IF1" name v1 type vlan id 71 &&
 		n0 ip addr add 10.72.0.1/24 dev v0 &&
@@ -117,15 +106,13 @@ vlan()
 		n0 ping -q -c 5 -i 0.1 -W 2 10.72.0.2
 }
 
-vlan_off()
-{
+vlan_off() {
 	n0 ip link del v0 || :
 	n1 ip link del v1 || :
 }
 
 # A tunnel, whose inner checksums and segments are the hardware's
-vxlan()
-{
+vxlan() {
 	n0 ip link add vx0 type vxlan id 7 local $IP0 remote $IP1 dstport 4789 &&
 		n1 ip link add vx1 type vxlan id 7 local $IP1 remote $IP0 \
 			dstport 4789 || return 2

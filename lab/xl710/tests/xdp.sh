@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # Native XDP: pass, drop, tx and redirect.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
@@ -8,37 +8,32 @@ BPFFS=/sys/fs/bpf
 PINS=()
 
 # load NAME [IFINDEX]: pinned as $BPFFS/xl_NAME
-load()
-{
+load() {
 	rm -f "$BPFFS/xl_$1"
 	PINS+=("$BPFFS/xl_$1")
 	python3 "$HERE/bpf.py" "$1" "$BPFFS/xl_$1" --ifindex "${2:-0}"
 }
 
 # ip netns exec hides the bpf file system behind a new /sys; bind it in
-ipx()
-{
+ipx() {
 	local ns=$1
 
 	shift
 	nsenter --net=/run/netns/"$ns" ip "$@"
 }
 
-attach()
-{
+attach() {
 	# the driver resets the port: give the other end time to see it
 	ipx "$1" link set "$2" xdpdrv pinned "$BPFFS/xl_$3" &&
 		sleep 0.5 && wait_for 10 links_up
 }
 
-detach()
-{
+detach() {
 	ipx "$1" link set "$2" xdpdrv off && sleep 0.5 && wait_for 10 links_up
 }
 
 # xdp_pass PROGRAM BYTES
-xdp_pass()
-{
+xdp_pass() {
 	load "$1" && attach $NS1 "$IF1" "$1" &&
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1 &&
 		n0 ping -q -c 20 -i 0.02 -W 2 -s "$2" $IP1 &&
@@ -46,16 +41,14 @@ xdp_pass()
 }
 
 # xdp_drop BYTES
-xdp_drop()
-{
+xdp_drop() {
 	load drop && attach $NS1 "$IF1" drop || return 1
 	n0 ping -q -c 3 -i 0.1 -W 1 -s "$1" $IP1 && return 1
 	detach $NS1 "$IF1" && wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
 # xdp_tx BYTES: what port 0 sends comes back to it with the addresses exchanged
-xdp_tx()
-{
+xdp_tx() {
 	local before after
 
 	load tx && attach $NS1 "$IF1" tx || return 1
@@ -70,8 +63,7 @@ xdp_tx()
 }
 
 # Port 1 redirects to a veth whose other end counts
-xdp_redirect()
-{
+xdp_redirect() {
 	local idx before after
 
 	n1 ip link add xv0 type veth peer name xv1 || return 1
@@ -90,8 +82,7 @@ xdp_redirect()
 }
 
 # From port 0's partner through its XDP Tx queues
-xdp_redirect_to_port()
-{
+xdp_redirect_to_port() {
 	local idx before after
 
 	idx=$(n1 cat /sys/class/net/"$IF1"/ifindex)

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 # The kernel's own AF_XDP test, xskxceiver, from one port to the other: generic
 # and native XDP with copies, and zero-copy; by interrupts and by busy polling.
@@ -22,23 +22,20 @@ CASES=${XSK_CASES:-${SHORT:+SEND_RECEIVE SEND_RECEIVE_UNALIGNED BIDIRECTIONAL XD
 POLLING=${XSK_POLLING:-softirq busy}
 
 # no_xdp NETNS DEV: a program outlives the process that attached it
-no_xdp()
-{
+no_xdp() {
 	ip netns exec "$1" ip link set "$2" xdp off
 	ip netns exec "$1" ip link set "$2" xdpgeneric off
 }
 
 # quiet NETNS DEV: no packet but the test's own, and those whatever their address
-quiet()
-{
+quiet() {
 	ip -n "$1" link set "$2" promisc on
 	ip netns exec "$1" ip addr flush dev "$2"
 	ip netns exec "$1" sysctl -q "net.ipv6.conf.$2.disable_ipv6=1"
 }
 
 # polling NETNS DEV HOW: as test_xsk.sh has it
-polling()
-{
+polling() {
 	local sys=/sys/class/net/$2 irqs=0 timeout=0
 
 	[ "$3" != busy ] || irqs=2 timeout=200000
@@ -48,8 +45,7 @@ polling()
 
 # run NETNS DEV DEV MODE POLLING CASE: what xskxceiver says. A case that used
 # jumbo frames leaves the MTU, with which the next one finds no native XDP.
-run()
-{
+run() {
 	local busy=
 
 	ip -n "$1" link set "$2" mtu 1500
@@ -60,15 +56,13 @@ run()
 }
 
 # The lines that tell what was wrong, in one
-why()
-{
+why() {
 	grep -E 'ERROR|Error|expected|Too many|incorrect' <<<"$1" |
 		sed -e 's/^# //' -e 's/^not ok 1 //' | awk '!seen[$0]++' |
 		head -n 3 | paste -sd ';'
 }
 
-make_veth()
-{
+make_veth() {
 	local dev
 
 	ip netns del $VETH 2>/dev/null || :
@@ -82,8 +76,7 @@ make_veth()
 }
 
 # fails_on_veth MODE POLLING CASE NAME: WHY says how. A veth has no zero-copy.
-fails_on_veth()
-{
+fails_on_veth() {
 	local out mode=$1
 
 	case $4 in
@@ -101,15 +94,13 @@ fails_on_veth()
 
 # loses_count OUTPUT: did the test read the first fragments of a packet, put them
 # back, and then expect the next packet? 6.12.y has it so, in __receive_pkts().
-loses_count()
-{
+loses_count() {
 	[[ $1 =~ expected\ pkt_nb\ \[([0-9]+)\],\ got\ pkt_nb\ \[([0-9]+)\] ]] &&
 		[ "${BASH_REMATCH[1]}" -eq $((BASH_REMATCH[2] + 1)) ]
 }
 
 # Packets that came while a ring had no buffer
-discards()
-{
+discards() {
 	local dev
 
 	for dev in "$IF0" "$IF1"; do
@@ -119,8 +110,7 @@ discards()
 
 # one MODE POLLING CASE NAME: again if a ring had no buffer for a packet, as nothing
 # holds the sender back when a receiver gets no CPU in time.
-one()
-{
+one() {
 	local out try before lost name="xskxceiver: $1, $2: $4"
 
 	# i40e_add_xsk_frag() takes virt_to_page() of a buffer that is vmapped.
@@ -184,8 +174,7 @@ one()
 	esac
 }
 
-cleanup()
-{
+cleanup() {
 	set +e
 	ip netns del $VETH 2>/dev/null
 	no_xdp $NS0 "$IF0"
