@@ -45,12 +45,14 @@ pcap: worktree
 	$(alone) lab/build/progs pcap
 
 fuzz: worktree
-	$(alone) lab/stress/fuzz $(PARTS)
+	$(call deps,debug $(if $(NIC),qemu))
+	$(alone) lab/stress/run fuzz $(PARTS)
 
 soak: worktree
-	$(alone) lab/stress/soak $(PARTS)
+	$(call deps,debug qemu)
+	$(alone) lab/stress/run soak $(PARTS)
 
-bench bench-icount:
+bench:
 	$(alone) lab/measure/demo --icount
 
 ##
@@ -76,6 +78,8 @@ man-pages:
 ##   long          the tests of i40e, virtio_net, the XL710 model and libpcap, in full
 ##   kcsan         the tests on a kernel that detects data races
 ##   coverage      list the lines of V4 that the tests do not reach
+##   fresh         run the targets on a fresh Debian, with only the packages that they
+##                 install themselves
 ##   test-deb      install the packages of make deb in fresh Debian 12 and 13 systems,
 ##                 boot these, and remove the packages again
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-* pcap-* psock_*)
@@ -91,6 +95,10 @@ kcsan:
 test-deb:
 	$(call deps,test-deb)
 	$(alone) lab/release/test-deb $(or $(SUITE),bookworm trixie)
+
+fresh:
+	$(call deps,test-deb)
+	$(alone) lab/run/fresh
 
 coverage:
 	$(call deps,test)
@@ -127,6 +135,7 @@ kernel: worktree
 	$(alone) lab/build/kernel plain
 
 debug: worktree
+	$(call deps,debug)
 	$(alone) lab/build/kernel debug
 
 qemu:
@@ -146,8 +155,7 @@ clean:
 ##   KERNELS=plain       run only on this kernel: plain, debug, kcsan or gcov
 ##   ARCH=arm64          test: on an emulated machine: arm64, s390 (big-endian),
 ##                       i386 or arm (KUnit only)
-##   MINUTES=n SEED=s    fuzz, soak: see lab/stress/fuzz --help and lab/stress/soak --help
-##                       for more, and for PARTS=
+##   MINUTES=n SEED=s    fuzz, soak: lab/stress/run --help lists more, and PARTS=
 ##   DESTDIR= PREFIX=/usr/local   install
 ##   CONFIG=small        deb: the kernel's configuration; see lab/release/deb --help, also
 ##                       for PARTS= and SUITE=
@@ -156,5 +164,5 @@ clean:
 ##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
-.PHONY: help demo test check fuzz soak shell pcap bench bench-icount long kcsan coverage tree
+.PHONY: help demo test check fuzz soak shell pcap bench long kcsan coverage fresh tree
 .PHONY: install deb man-pages test-deb import series kernel debug worktree qemu clean

@@ -282,7 +282,7 @@ def find_host_tests() -> list[Test]:
         name = path.stem.replace("test_", "lab-")
         tests.append(Test(name, unit, "host", path.parent))
     tests.append(Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710))
-    rings = [str(LAB / "stress/fuzz"), "rings"]
+    rings = [str(LAB / "stress/run"), "fuzz", "rings"]
     command = ["env", "OPERATIONS=1e8", "SEED=1", *rings]
     tests.append(Test("rings", command, "host", TOP))
     return tests

@@ -19,7 +19,7 @@ import uuid
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parent.parent
-FAKED = ("build/base", "build/deps", "build/series.py", "stress/fuzz")
+FAKED = ("build/base", "build/deps", "build/series.py", "stress/run")
 FAKED += ("release/deb", "release/test-deb")
 PATIENCE = 120  # seconds; what hangs does so for longer
 FAKE = """\

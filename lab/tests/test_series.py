@@ -43,7 +43,13 @@ class SeriesTest(unittest.TestCase):
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tpacket4-series."))
         self.addCleanup(shutil.rmtree, self.top)
-        for name in "lib.sh", "build/base", "build/place.py", "build/series.py":
+        for name in (
+            "lib.sh",
+            "build/base",
+            "build/fetch.sh",
+            "build/place.py",
+            "build/series.py",
+        ):
             self.write(f"lab/{name}", (LAB / name).read_text())
             (self.top / "lab" / name).chmod(0o755)
         self.linux = self.top / "build/linux"

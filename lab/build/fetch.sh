@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Fetches Debian packages and sources without changing the machine's apt. Sourced after
+# lab/lib.sh.
+
+# apt_lists DIR deb|deb-src [SED]: fetches package lists to DIR, with the machine's
+# sources edited by the sed script. The machine's own lists are not changed.
+apt_lists() {
+	local apt=$1 type=$2 edit=${3:-} f n=0
+
+	mkdir -p "$apt"/{sources.d,lists/partial,cache/archives/partial,get}
+	for f in /etc/apt/sources.list.d/*.sources; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed -e "s/^Types:.*/Types: $type/" -e "$edit" "$f" \
+			>"$apt/sources.d/$n.sources"
+	done
+	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+		[ -f "$f" ] || continue
+		n=$((n + 1))
+		sed -n -e "$edit" -e "s/^deb\([[:space:]]\)/$type\1/p" "$f" \
+			>"$apt/sources.d/$n.list"
+	done
+	LC_ALL=C own_apt "$apt" apt-get -qq -o APT::Update::Error-Mode=any \
+		update 2>"$apt/log" || {
+		cat "$apt/log" >&2
+		note "some package lists could not be had; trying without them"
+	}
+}
+
+# own_apt DIR COMMAND...: apt-get or apt-cache with the lists in DIR
+own_apt() {
+	local apt=$1
+
+	shift
+	"$1" -o Dir::Etc::sourcelist=/dev/null \
+		-o Dir::Etc::sourceparts="$apt/sources.d" \
+		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
+		-o APT::Sandbox::User="$(id -un)" "${@:2}"
+}
+
+# fetch_package PACKAGE DIR [SUITE]: unpacks a binary package to DIR/root; the rest of DIR
+# is for apt
+fetch_package() {
+	local package=$1 apt=$2 rename=''
+
+	note "fetching the package $package"
+	rm -rf "$apt"
+	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
+	apt_lists "$apt" deb "$rename"
+	(cd "$apt/get" && own_apt "$apt" apt-get -qq download "$package") >&2 || {
+		[ ! -s "$apt/log" ] || skip "no network: cannot fetch $package"
+		die "the package $package is not to be had"
+	}
+	dpkg-deb -x "$apt/get"/*.deb "$apt/root"
+}
+
+# fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR, that of the
+# machine's own suite or of another one (trixie)
+fetch_source() {
+	local package=$1 dir=$2 apt=$2.apt rename='' version
+
+	note "fetching the source package of $package"
+	rm -rf "$apt"
+	on_exit rm -rf "$apt"
+	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
+	apt_lists "$apt" deb-src "$rename"
+	# Versions that an archive lists but no longer has are passed over.
+	for version in $(own_apt "$apt" apt-cache madison "$package" |
+			 awk -F'|' '/Sources/ { print $2 }'); do
+		note "trying version $version"
+		if (cd "$apt/get" && own_apt "$apt" apt-get -qq source \
+			--download-only "$package=$version") >&2; then
+			break
+		fi
+		rm -f "$apt/get"/*
+	done
+	set -- "$apt/get"/*.dsc
+	if [ ! -f "$1" ]; then
+		[ ! -s "$apt/log" ] ||
+			skip "no network: cannot fetch the source of $package"
+		die "no version of the source package $package to be had"
+	fi
+	note "unpacking"
+	dpkg-source --no-check -x "$1" "$apt/source" >/dev/null
+	rm -rf "$dir"
+	mv "$apt/source" "$dir"
+	rm -rf "$apt"
+}
