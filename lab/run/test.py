@@ -10,8 +10,8 @@ A test with TAP output counts by its cases. A splat in the kernel log or a leake
 reference is a failure of the test that was running. A memory leak is a failure of the
 scan for leaks at the end of a boot, which names the test. The output of the tests and of
 the kernel is in build/test/. A kernel is booted once for all its tests, and again after
-a test that has crashed it. What cannot be built is a failure, or skipped if the network
-is missing; tests that do not need it still run.
+a test that has crashed it. A failed build is a failure, or is skipped without a network;
+the tests that do not need it still run.
 
 With ARCH=arm64, s390 or i386, only the selftests, the KUnit modules and the library's
 tests run, on a kernel for that machine; i386 and arm also run KUnit with kunit.py.
@@ -52,7 +52,7 @@ EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
 
 
 class Progress:
-    """Says what runs when nothing else has been said for a while."""
+    """Prints the running tests after a silence."""
 
     SILENCE = 60
 
@@ -188,7 +188,7 @@ def run_boot(
     command = [str(LAB / "run/vm"), "-k", kernel, "-l", str(log)]
     command += [*boot_options, *tests[0].vm]
     if kernel == "gcov":
-        # What is there already counts, too.
+        # Counters of earlier boots stay and are added up.
         COVERAGE.mkdir(parents=True, exist_ok=True)
         command += ["-s", tempfile.mkdtemp(prefix=f"{name}-", dir=COVERAGE)]
     command += ["-t", str(sum(test.timeout for test in tests) * slow), "--"]
@@ -218,7 +218,7 @@ def run_boot(
         else:
             said += line
     exit_code = proc.finish(process)
-    if not current:  # the machine may say that it cannot be had here
+    if not current:  # the machine may be impossible here
         current, code = left.pop(0), SKIP if exit_code == SKIP else 125
     if exit_code:
         if code in (0, SKIP):
@@ -303,7 +303,7 @@ def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
             name = "-".join(["kmemleak", *vm[1:2]])
             group.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
     progress.all = progress.done + sum(map(len, boots.values()))
-    # Not more: virtual CPUs that get none wait for each other, and spin.
+    # With more, virtual CPUs without a real one would make the others spin.
     for alone in (False, True):
         with ThreadPoolExecutor(1 if alone else 2) as pool:
             jobs = [
