@@ -3,140 +3,69 @@
 """Counts instructions per packet, for AF_PACKET and AF_XDP, on i40e, virtio_net and veth.
 
 Boots the plain kernel on one virtual CPU, with one nanosecond per instruction: with an
-i40e port and a virtio_net device that have a generator and a sink, and with a veth pair.
-For each version, the cheapest way to wait counts. Prints a table and writes
-out/bench.json, which lab/measure/bench_plot.py plots.
+i40e port and with a virtio_net device that have a generator and a sink, and with a veth
+pair. For each version, the cheapest way to wait counts. Prints a table and writes
+out/bench.json and out/bench.svg.
 """
 
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from lab.build.place import BUILD, TOP
+from lab.measure import bench_guest
+from lab.measure.bench_report import BENCHMARKS, VERSIONS, Result, drawing, table
 from lab.run import proc
 
-OUT = TOP / "out"
-HERE = TOP / "lab/measure"
-VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
-BENCHMARKS = ("rxdrop", "txpush", "l2fwd", "tcpdump")
 CRC = 4
-# Packets a second: more than any version takes, by a line of so many Gbit/s that
-# it carries them; and few enough for who has to receive by interrupts and to send
-# at the same time: in a flood, Linux would do nothing but receive. Idle time does
-# not count.
+# Packets per second. FLOOD is more than any version can receive, on a line of LINE
+# Gbit/s that carries it. STREAM leaves time to programs that receive by interrupts and
+# send at the same time: in a flood, the kernel would only receive. Idle time does not
+# count.
 FLOOD = 8_000_000
 LINE = 100
 STREAM = 100_000
 STREAM_VERSIONS = ("V3", "V4", "AF_XDP")
 
 
-@dataclass
-class Result:
-    """Instructions a packet, and what share of them was whose."""
-
-    device: str
-    benchmark: str
-    size: int
-    queues: int
-    version: str
-    wait: str
-    instructions: float
-    kernel: float | None
-    program: float | None
-    drops: int
-    packets: int
-
-
-def share(ns: float | None) -> float | None:
-    """Of tcpdump, nobody knows the shares."""
-    return None if ns is None else round(ns, 1)
-
-
 def parse_line(line: str) -> Result | None:
-    """What lab/measure/bench-guest said of one run; None if that failed."""
-    mark, device, benchmark, size, queues, version, wait, *rest = line.split(" ", 7)
-    assert mark == "@"
-    try:
-        said = json.loads(rest[0] if rest else "")
-    except ValueError:
-        return None
+    """The result of a run from a line of the guest; None if nothing was received."""
+    said = json.loads(line.removeprefix("@ "))
     if not said["packets"]:
         return None
+
+    def share(name: str) -> float | None:
+        return None if name not in said else round(said[name], 1)
+
+    cost = said.get("busy_ns_per_packet", said["ns_per_packet"])
     return Result(
-        device,
-        benchmark,
-        int(size),
-        int(queues),
-        version,
-        wait,
-        round(said.get("busy_ns_per_packet", said["ns_per_packet"]), 1),
-        share(said.get("kernel_ns_per_packet")),
-        share(said.get("user_ns_per_packet")),
+        said["device"],
+        said["benchmark"],
+        said["size"],
+        said["queues"],
+        said["version"],
+        said["wait"],
+        round(cost, 1),
+        share("kernel_ns_per_packet"),
+        share("user_ns_per_packet"),
         said["drops"],
         said["packets"],
     )
 
 
-def best_of(results: list[Result]) -> list[Result]:
-    """Of each cell, the run in the cheapest way to wait."""
-    best: dict[tuple[str, str, int, int, str], Result] = {}
-    for r in results:
-        cell = (r.device, r.benchmark, r.size, r.queues, r.version)
-        if cell not in best or r.instructions < best[cell].instructions:
-            best[cell] = r
-    return list(best.values())
-
-
-def table(results: list[Result]) -> str:
-    """A line a benchmark, size and number of queues; a column a version."""
-    cells = {
-        (r.device, r.benchmark, r.size, r.queues, r.version): r
-        for r in best_of(results)
-    }
-    lines = []
-    for device in dict.fromkeys(r.device for r in results):
-        versions = [
-            v for v in VERSIONS if any(key[0::4] == (device, v) for key in cells)
-        ]
-        head = f"{device:8} {'bytes':>5} {'queues':>6}"
-        lines += ["", head + "".join(f"  {v:>22}" for v in versions)]
-        rows = dict.fromkeys(key[1:4] for key in cells if key[0] == device)
-        for benchmark, size, queues in rows:
-            text = f"{benchmark:8} {size:5} {queues:6}"
-            for version in versions:
-                r = cells.get((device, benchmark, size, queues, version))
-                said = "-"
-                if r:
-                    said = f"{r.instructions:.0f}"
-                    if r.kernel is not None:
-                        said += f" ({r.kernel:.0f} + {r.program:.0f})"
-                    said += f" {r.wait:5}"
-                text += f"  {said:>22}"
-            lines.append(text)
-    return "\n".join(lines[1:])
-
-
 def run_vm(
-    name: str,
-    device: str,
-    nic: str,
-    benchmarks: str,
-    words: list[str],
-    args: argparse.Namespace,
+    name: str, nic: str, job: bench_guest.Job, args: argparse.Namespace
 ) -> list[Result]:
-    """Boot a machine and have lab/measure/bench-guest measure in it."""
-    versions, queues, sizes = words
+    """Boot a machine and measure in it."""
     command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
     command += ["-l", str(BUILD / "log" / name)]
     if nic:
         command += ["--nic", nic, "--qemu", args.qemu]
-    command += ["--", str(HERE / "bench-guest"), device, args.tpbench]
-    command.append(args.tcpdump_lib)
-    command += [benchmarks, sizes, queues, versions]
+    command += ["--", str(Path(__file__).resolve()), "--guest", json.dumps(vars(job))]
     print(f"bench: {name}", file=sys.stderr)
     results = []
     process = proc.start(command)
@@ -144,58 +73,59 @@ def run_vm(
     for raw in process.stdout:
         line = raw.decode(errors="replace").strip()
         if not line.startswith("@ "):
-            if line.startswith(("failed:", "skipped:", "tpbench:")):
-                print(line, file=sys.stderr)
-        elif not (result := parse_line(line)):
-            print("bench: no result:", line, file=sys.stderr)
+            print(line, file=sys.stderr)
+        elif not (r := parse_line(line)):
+            print("bench: no packets:", line, file=sys.stderr)
         else:
             print(
-                f"{result.device} {result.benchmark} {result.size}"
-                f" bytes, {result.queues} queues, {result.version}"
-                f" {result.wait}: {result.instructions:.0f}",
+                f"{r.device} {r.benchmark} {r.size} bytes, {r.queues} queues,"
+                f" {r.version} {r.wait}: {r.instructions:.0f}",
                 file=sys.stderr,
             )
-            results.append(result)
+            results.append(r)
     if proc.finish(process):
         log = (BUILD / "log" / name).relative_to(TOP)
         sys.exit(f"bench: the VM failed; its kernel log is {log}")
     return results
 
 
-def nic_of(device: str, rate: int, size: str) -> str:
-    """A port that receives by itself, and what it sends is gone."""
+def generator(device: str, rate: int, size: int) -> str:
+    """A port that receives packets without a peer, and discards those sent."""
     if device == "virtio":
         return f"virtio-gen,rate={rate},flows=64,size={size}"
     return (
-        f"xl710-gen,gen-rate={rate},gen-flows=64"
-        f",gen-size={int(size) + CRC},gen-line={LINE}"
+        f"xl710-gen,gen-rate={rate},gen-flows=64,gen-size={size + CRC},gen-line={LINE}"
     )
 
 
-def run_generator(device: str, args: argparse.Namespace) -> list[Result]:
+def run_generator(job: bench_guest.Job, args: argparse.Namespace) -> list[Result]:
     """Measure on such a port."""
-    asked, queues = args.versions.split(), args.queues
-    if device == "virtio":
-        # The model has one queue, and Linux 6.12's driver no zero-copy mode of AF_XDP.
-        asked = [v for v in asked if v != "AF_XDP+ZC"]
-        queues = "1"
+    if job.device == "virtio":
+        # The model has one queue, and the driver of Linux 6.12 no zero-copy AF_XDP.
+        job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
+        job.queues = [1]
+    asked = job.versions
     streams = [v for v in asked if v in STREAM_VERSIONS]
     floods = [v for v in asked if v not in STREAM_VERSIONS]
     results: list[Result] = []
-    for size in args.sizes.split():
+    for size in job.sizes:
         for benchmark, rate, versions in (
             ("rxdrop", FLOOD, asked),
-            ("tcpdump", FLOOD, asked if device == "i40e" else []),
+            ("tcpdump", FLOOD, asked if job.device == "i40e" else []),
             ("l2fwd", FLOOD, floods),
             ("l2fwd", STREAM, streams),
             ("txpush", 0, asked),
         ):
-            if benchmark not in args.benchmarks.split() or not versions:
+            if benchmark not in job.benchmarks or not versions:
                 continue
-            name = f"bench-{device}-{benchmark}-{size}-{rate}"
-            words = [" ".join(versions), queues, size]
-            nic = nic_of(device, rate, size)
-            results += run_vm(name, device, nic, benchmark, words, args)
+            name = f"bench-{job.device}-{benchmark}-{size}-{rate}"
+            part = vars(job) | {
+                "benchmarks": [benchmark],
+                "sizes": [size],
+                "versions": versions,
+            }
+            nic = generator(job.device, rate, size)
+            results += run_vm(name, nic, bench_guest.Job(**part), args)
     return results
 
 
@@ -210,28 +140,48 @@ def main() -> int:
     parser.add_argument("--qemu", help="a QEMU with the XL710 model")
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
     parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
-    parser.add_argument("--json", type=Path, default=OUT / "bench.json")
+    parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")
+    parser.add_argument("--guest", help=argparse.SUPPRESS, metavar="JOB")
     args = parser.parse_args()
+    if args.guest:
+        bench_guest.guest(bench_guest.Job(**json.loads(args.guest)))
+        return 0
     proc.stop_on_signals()
     results: list[Result] = []
-    for device in "i40e", "virtio":
-        if device in args.devices.split():
-            if not args.qemu:
-                sys.exit("bench: needs --qemu with what lab/build/qemu --print prints")
-            results += run_generator(device, args)
-    if "veth" in args.devices.split():
-        versions = " ".join(v for v in args.versions.split() if v != "AF_XDP+ZC")
-        words = [versions, args.queues, args.sizes]
-        results += run_vm("bench-veth", "veth", "", args.benchmarks, words, args)
+    for device in args.devices.split():
+        job = bench_guest.Job(
+            device,
+            args.benchmarks.split(),
+            [int(size) for size in args.sizes.split()],
+            [int(queues) for queues in args.queues.split()],
+            args.versions.split(),
+            args.tpbench,
+            args.tcpdump_lib,
+        )
+        if device == "veth":
+            job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
+            results += run_vm("bench-veth", "", job, args)
+        elif args.qemu:
+            results += run_generator(job, args)
+        else:
+            sys.exit("bench: needs --qemu with the output of lab/build/qemu --print")
     if not results:
         sys.exit("bench: nothing was measured")
     order = {b: i for i, b in enumerate(BENCHMARKS)}
     results.sort(key=lambda r: (r.device, order[r.benchmark], r.size, r.queues))
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "bench.json").write_text(
         json.dumps([asdict(r) for r in results], indent=1, sort_keys=True) + "\n"
     )
-    print("Instructions a packet (the kernel's + the program's) and how it waits\n")
+    picture = args.out / "bench.svg"
+    picture.unlink(missing_ok=True)  # from an earlier run
+    if image := drawing(results):
+        picture.write_text(image)
+    else:
+        print("bench: no picture, as tcpdump's results have no shares to draw")
+    print(
+        "Instructions per packet (the kernel's + the program's), and the way to wait\n"
+    )
     print(table(results))
     return 0
 

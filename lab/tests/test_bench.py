@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What lab/measure/bench.py makes of the lines that come from the guest."""
+"""Tests how lab/measure/bench.py reads, compares and draws the results of its guest."""
 
 import json
-import subprocess
 import sys
-import tempfile
 import unittest
-from dataclasses import asdict
+import xml.etree.ElementTree
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, datapath
+from lab.measure import bench, bench_report, datapath
 
 MEASURE = Path(bench.__file__).parent
 
-SAID = {
+RUN = {
+    "device": "i40e",
+    "benchmark": "rxdrop",
+    "size": 64,
+    "queues": 1,
+    "version": "V4+ZC",
+    "wait": "spin",
     "ns_per_packet": 300.0,
     "kernel_ns_per_packet": 250.0,
     "user_ns_per_packet": 50.0,
@@ -25,51 +29,69 @@ SAID = {
 }
 
 
-def line(wait: str, **said: float) -> str:
-    return f"@ i40e rxdrop 64 1 V4+ZC {wait} {json.dumps(SAID | said)}"
+def line(**changes: object) -> str:
+    return f"@ {json.dumps(RUN | changes)}"
+
+
+def results(*lines: str) -> list[bench_report.Result]:
+    return [r for r in map(bench.parse_line, lines) if r]
 
 
 class Lines(unittest.TestCase):
     def test_a_run_is_read(self) -> None:
-        result = bench.parse_line(line("spin"))
-        assert result
+        (result,) = results(line())
         self.assertEqual(result.version, "V4+ZC")
         self.assertEqual(result.instructions, 300)
         self.assertEqual(result.program, 50)
 
     def test_idle_time_of_a_sleeper_does_not_count(self) -> None:
-        result = bench.parse_line(line("sleep", busy_ns_per_packet=120))
-        assert result
+        (result,) = results(line(wait="sleep", busy_ns_per_packet=120))
         self.assertEqual(result.instructions, 120)
 
-    def test_a_run_that_failed_is_no_result(self) -> None:
-        self.assertIsNone(bench.parse_line("@ i40e rxdrop 64 1 V4+ZC spin"))
-        self.assertIsNone(bench.parse_line(line("spin", packets=0)))
+    def test_a_run_without_packets_is_no_result(self) -> None:
+        self.assertIsNone(bench.parse_line(line(packets=0)))
 
     def test_the_cheapest_wait_is_shown(self) -> None:
-        runs = [line("spin"), line("busy", ns_per_packet=200)]
-        results = [r for r in map(bench.parse_line, runs) if r]
-        self.assertEqual([r.wait for r in bench.best_of(results)], ["busy"])
-        self.assertIn("200 (250 + 50) busy", bench.table(results))
+        runs = results(line(), line(wait="busy", ns_per_packet=200))
+        self.assertEqual([r.wait for r in bench_report.best_of(runs)], ["busy"])
+        self.assertIn("200 (250 + 50) busy", bench_report.table(runs))
 
 
 class Picture(unittest.TestCase):
-    def test_of_tcpdump_alone_there_is_none(self) -> None:
-        said = json.dumps({"ns_per_packet": 1242, "drops": 0, "packets": 1000})
-        result = bench.parse_line(f"@ i40e tcpdump 64 1 V4+ZC sleep {said}")
-        assert result
-        with tempfile.TemporaryDirectory() as directory:
-            numbers, picture = Path(directory, "in.json"), Path(directory, "out.svg")
-            numbers.write_text(json.dumps([asdict(result)]))
-            picture.write_text("an older one")
-            plot = ["/usr/bin/python3", str(MEASURE / "bench_plot.py")]
-            run = subprocess.run(
-                [*plot, str(numbers), str(picture)], capture_output=True, check=False
+    def test_each_result_has_a_bar_and_its_number(self) -> None:
+        runs = results(line(), line(version="V3", ns_per_packet=1234), line(size=1500))
+        image = xml.etree.ElementTree.fromstring(bench_report.drawing(runs))
+        texts = [t.text for t in image.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(texts.count("V4+ZC"), 2)
+        self.assertEqual(texts.count("300"), 2)
+        self.assertIn("1234", texts)
+
+    def test_the_longest_bar_is_the_highest_number(self) -> None:
+        def width(version: str) -> float:
+            runs = results(
+                line(),
+                line(version="V3", kernel_ns_per_packet=1250, ns_per_packet=1300),
             )
-            if b"no matplotlib" in run.stderr:
-                self.skipTest("no matplotlib")
-            self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertFalse(picture.exists())
+            image = bench_report.drawing(runs)
+            name = image.index(f">{version}</text>")
+            return float(image[name:].split('width="')[1].split('"')[0])
+
+        self.assertAlmostEqual(width("V3") / width("V4+ZC"), 5, places=1)
+
+    def test_there_is_none_of_tcpdump_alone(self) -> None:
+        said = {k: v for k, v in RUN.items() if "_ns_" not in k}
+        result = bench.parse_line(f"@ {json.dumps(said | {'benchmark': 'tcpdump'})}")
+        assert result
+        self.assertEqual(bench_report.drawing([result]), "")
+
+    def test_the_committed_one_is_well_formed(self) -> None:
+        image = xml.etree.ElementTree.parse(MEASURE / "bench.svg").getroot()
+        self.assertIn(
+            "i40e on the XL710 model",
+            " ".join(
+                t.text or "" for t in image.iter("{http://www.w3.org/2000/svg}text")
+            ),
+        )
 
 
 class Drawing(unittest.TestCase):
