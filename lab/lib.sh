@@ -23,6 +23,20 @@ die() {
 	exit 1
 }
 
+# Prints the comment at the head of the script, whose first indented line is the usage.
+usage() {
+	sed '1,3d; /^#/!Q; s/^# \?//; 0,/^\t/s/^\t/usage: /' "$0"
+}
+
+case ${1:-} in
+-h | --help)
+	if usage | grep -q '^usage:'; then
+		usage
+		exit
+	fi
+	;;
+esac
+
 # elapsed SECONDS: prints 75 as 1:15
 elapsed() {
 	printf '%d:%02d' $(($1 / 60)) $(($1 % 60))

@@ -5,8 +5,6 @@
 Unpacking a kernel to disk, adding it to git and removing it again takes minutes
 on a slow disk; this takes the time that decompressing does. The archive's first
 directory is dropped, as tar's --strip-components=1 would.
-
-usage: tar2git.py REF 'NAME <EMAIL>' EPOCH < linux.tar.xz | git fast-import
 """
 
 import shutil
@@ -50,7 +48,8 @@ def convert(source: BinaryIO, out: BinaryIO, ref: str, who: str, when: int) -> N
 
 if __name__ == "__main__":
     if len(sys.argv) != 4:
-        sys.exit(__doc__)
+        print("usage: tar2git.py REF 'NAME <EMAIL>' EPOCH <TAR | git fast-import")
+        sys.exit(sys.argv[1:] != ["--help"])
     convert(
         sys.stdin.buffer, sys.stdout.buffer, sys.argv[1], sys.argv[2], int(sys.argv[3])
     )

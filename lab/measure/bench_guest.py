@@ -127,7 +127,7 @@ class Run:
 
 
 def report(job: Job, r: Run, measured: dict[str, float]) -> None:
-    print("@", json.dumps({"device": job.device} | vars(r) | measured), flush=True)
+    print("@", json.dumps(measured | {"device": job.device} | vars(r)), flush=True)
 
 
 def run_tpbench(job: Job, ends: list[str], r: Run) -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Draws the data path of both modes: lab/measure/datapath.py >lab/measure/datapath.svg"""
+"""Draws the data path of both modes, lab/measure/datapath.svg."""
 
 import sys
 from xml.sax.saxutils import escape
@@ -131,5 +131,6 @@ def drawing() -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        sys.exit(__doc__)
+        print("usage: lab/measure/datapath.py >lab/measure/datapath.svg")
+        sys.exit(sys.argv[1:] != ["--help"])
     sys.stdout.write(drawing())

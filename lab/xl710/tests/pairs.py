@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Queue pairs of i40e that change hands between the stack and V4 sockets.
 
