@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""make shell says what to try; what it says works.
+"""Tests that the examples which make shell prints work.
 
-The plain kernel and the programs must be there, as they are in make test.
+Needs the plain kernel and the programs, as make test builds them.
 """
 
+import fcntl
 import os
 import pty
 import re
 import select
+import shutil
+import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -18,6 +23,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 BUILD = TOP / "build"
 PATIENCE = 600  # seconds, for a busy machine without KVM
+SIZE = (33, 101)
 PROMPT = "tpacket4:.*# $"
 
 
@@ -31,6 +37,7 @@ class ShellTest(unittest.TestCase):
         self.addCleanup(os.unlink, log)
         self.tty, slave = pty.openpty()
         self.addCleanup(os.close, self.tty)
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
         command = [str(TOP / "lab/run/vm"), "--log", log, "--shell"]
         self.vm = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
@@ -40,11 +47,11 @@ class ShellTest(unittest.TestCase):
 
     def end(self) -> None:
         if self.vm.poll() is None:
-            self.vm.terminate()
+            os.killpg(self.vm.pid, signal.SIGTERM)
             self.vm.wait()
 
     def until(self, pattern: str) -> str:
-        """What the terminal shows until it ends in the pattern."""
+        """The output of the terminal up to the pattern."""
         end = time.monotonic() + PATIENCE
         while not re.search(pattern, self.text, re.MULTILINE):
             self.assertLess(time.monotonic(), end, f"no {pattern!r} in {self.text}")
@@ -62,7 +69,7 @@ class ShellTest(unittest.TestCase):
         os.write(self.tty, f"{command}\n".encode())
         return self.until(PROMPT)
 
-    def test_what_it_says(self) -> None:
+    def test_its_examples(self) -> None:
         greeting = self.until(PROMPT)
         commands = re.findall(r"^    (\S.*)$", greeting, re.MULTILINE)
         self.assertEqual(len(commands), 3, greeting)
@@ -77,6 +84,10 @@ class ShellTest(unittest.TestCase):
         said = self.say(f"{selftests}; echo code=$?")
         self.assertRegex(said, r"(?s)\nok \d.*code=0")
         self.assertNotRegex(said, r"(?m)^not ok ")
+        self.assertIn("{} {}\n".format(*SIZE), self.say("stty size"))
+        if shutil.which("man"):
+            said = self.say("man -w tpacket4 tpbench; echo code=$?")
+            self.assertRegex(said, r"(?s)tpacket4\.7.*tpbench\.1.*code=0")
         os.write(self.tty, b"exit\n")
         self.assertEqual(self.vm.wait(PATIENCE), 0)
 
