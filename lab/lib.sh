@@ -30,10 +30,8 @@ usage() {
 
 case ${1:-} in
 -h | --help)
-	if usage | grep -q '^usage:'; then
-		usage
-		exit
-	fi
+	usage
+	exit
 	;;
 esac
 
