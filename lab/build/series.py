@@ -10,11 +10,11 @@ As files, a patch called SLUG is: its place and its new files in series/series,
 its message in series/SLUG.msg, the new files themselves, whole, at their place
 in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
 
-On Linux 7.3, FILE.d/SLUG@7.3.patch replaces that, and an empty one leaves FILE as
-it is; if FILE is new in SLUG, it changes FILE. A patch that changes nothing on a base
-is left out there. Another kernel takes those of the base whose version is nearest.
-What is imported on 7.3 and differs from what the files without @ give there is
-written to files with @7.3.
+On Linux 7.3, FILE.d/SLUG@7.3.patch replaces FILE.d/SLUG.patch; if FILE is new in
+SLUG, it changes FILE. Likewise, SLUG@6.12.patch is for 6.12 only. A patch that changes
+nothing on a base is left out there. Another kernel takes the edits of the base whose
+version is nearest. An import on 7.3 writes the differences from the files without @ to
+files with @7.3.
 
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
@@ -75,8 +75,8 @@ class Skip(Exception):
 class Patch:
     """One patch of the series. Paths are relative to the kernel's top.
 
-    Edits are a diff for each path, for each base that has its own; the first of
-    BASES stands for all that have not.
+    Edits are a diff for each path, for each base that has its own; "" stands for the
+    other bases.
     """
 
     slug: str
@@ -86,13 +86,13 @@ class Patch:
     edits: dict[str, dict[str, bytes]] = field(default_factory=dict)
 
     def plain(self) -> dict[str, bytes]:
-        return self.edits.get(BASES[0], {})
+        return self.edits.get("", {})
 
     def edits_on(self, base: str) -> dict[str, bytes]:
         return self.plain() | self.edits.get(base, {})
 
     def is_on(self, base: str) -> bool:
-        return bool(self.new or any(self.edits_on(base).values()))
+        return bool(self.new or self.edits_on(base))
 
 
 # --- git ---------------------------------------------------------------------
@@ -145,7 +145,7 @@ def resolve(ref: str) -> str | None:
 
 
 def edit_path(path: str, slug: str, base: str) -> Path:
-    at = f"@{base}" if base != BASES[0] else ""
+    at = f"@{base}" if base else ""
     return Path(f"{path}.d") / f"{slug}{at}.patch"
 
 
@@ -160,7 +160,7 @@ def find_edits() -> Iterator[tuple[str, str, str]]:
                 if name.endswith(".patch"):
                     slug, _, base = name[:-6].partition("@")
                     path = str(Path(root).relative_to(TOP))[:-2]
-                    yield path, slug, base or BASES[0]
+                    yield path, slug, base
 
 
 def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
@@ -233,7 +233,7 @@ def read_series() -> list[Patch]:
         file = edit_path(path, slug, base)
         if slug not in series:
             raise Error(f"{file}: {MANIFEST} has no patch {slug}")
-        if base not in BASES:
+        if base and base not in BASES:
             raise Error(f"{file}: the bases are {' and '.join(BASES)}")
         series[slug].edits.setdefault(base, {})[path] = (TOP / file).read_bytes()
     return list(series.values())
@@ -323,8 +323,6 @@ def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
 
 
 def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
-    if not diff:
-        return
     if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
         f"b/{path}".encode()
     ]:
@@ -382,8 +380,6 @@ def without_at(patch: Patch, path: str, parent: str) -> str | None:
 
 def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
     """Edits with this base's @ that change nothing."""
-    if base == BASES[0]:
-        return
     made = [patch for patch in series if patch.is_on(base)]
     for number, patch in enumerate(reversed(made)):
         commit = f"{head}~{number}"
@@ -416,7 +412,7 @@ def build_commits(commit: str, series: list[Patch]) -> str:
                 lines += f"{mode} {store(data)}\t{name}\n".encode()
             git("update-index", "--add", "--index-info", stdin=lines, env=env)
             for path, diff in patch.edits_on(base).items():
-                own = base if path in patch.edits.get(base, {}) else BASES[0]
+                own = base if path in patch.edits.get(base, {}) else ""
                 apply_edit(edit_path(path, patch.slug, own), path, diff, env)
             tree = git("write-tree", env=env).decode().strip()
             who = ident(*author(patch), number)
@@ -549,7 +545,7 @@ def read_commit(commit: str, slug: str) -> Patch:
             start = diff.find(b"--- a/")
             if start < 0:
                 raise Error(f"{slug}: {path} is binary")
-            patch.edits.setdefault(BASES[0], {})[path] = diff[start:]
+            patch.edits.setdefault("", {})[path] = diff[start:]
         else:
             what = f"{old_mode} -> {mode}, {status}"
             raise Error(f"{slug}: cannot store what it does to {path} ({what})")
@@ -587,13 +583,20 @@ def put_back(series: list[Patch], old: list[Patch], base: str) -> None:
 def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
     """Make what was read from a commit on a base an edit of that base.
 
-    On another one than the first, that is what differs from what the files without
-    @ give. Those, and the edits for other bases, stay as they are.
+    On the first base, only the files stay with it that were its own. On another one,
+    all edits are its own that differ from the result of the files without @. Those, and
+    the edits for other bases, stay as they are, but an edit that this base lacks becomes
+    one of the first base.
     """
+    own: dict[str, bytes] = {}
     if base == BASES[0]:
-        patch.edits = old.edits | {base: patch.plain()}
+        plain = patch.plain()
+        for path in old.edits.get(base, {}).keys() & plain.keys():
+            own[path] = plain.pop(path)
+        patch.edits = old.edits | {"": plain, base: own}
         return
-    own = {}
+    plain = dict(old.plain())
+    first = dict(old.edits.get(BASES[0], {}))
     for path in sorted({*patch.new, *patch.plain(), *old.plain()}):
         blob = blob_in(commit, path)
         if path in old.new:
@@ -607,9 +610,11 @@ def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
             diff = git("diff", *DIFF, store(old.new[path][1]), blob)
             hunks = diff[diff.find(b"@@ ") :]
             own[path] = f"--- a/{path}\n+++ b/{path}\n".encode() + hunks
-        else:
-            own[path] = patch.plain().get(path, b"")
-    patch.edits = old.edits | {base: own}
+        elif path in patch.plain():
+            own[path] = patch.plain()[path]
+        elif path in plain:
+            first.setdefault(path, plain.pop(path))
+    patch.edits = old.edits | {"": plain, BASES[0]: first, base: own}
 
 
 def import_(force: bool) -> str:

@@ -438,13 +438,14 @@ class SeriesTest(unittest.TestCase):
     def test_edit_for_one_base(self) -> None:
         self.series("tree")
         self.series("import")
+        old = self.top / "net/old.c.d"
+        (old / "two.patch").rename(old / "two@6.12.patch")
         plain = self.files()
         self.use_7_3("return 2;", "return 22;")
         self.assertIn("one.patch does not apply", self.series("tree", fail=True))
         own = edit("net/old.c", 2, 1).replace("return 2;", "return 22;")
         self.write("net/old.c.d/one@7.3.patch", own)
         self.write("net/new.c.d/one@7.3.patch", edit("net/new.c", 1, 9))
-        self.write("net/old.c.d/two@7.3.patch", "")
         self.series("tree")
         code = (self.linux / "net/old.c").read_text()
         self.assertIn("return 2 + 1;", code)
@@ -469,12 +470,12 @@ class SeriesTest(unittest.TestCase):
         self.replace("net/old.c", "return 4 + 2", "return 4 + 7")
         self.git("commit", "-qa", "--fixup", "HEAD^")
         self.git("rebase", "-q", "-i", "--autosquash", "base")
-        self.assertEqual(self.series("import"), "wrote net/old.c.d/two.patch")
+        self.assertEqual(self.series("import"), "wrote net/old.c.d/two@6.12.patch")
         # a patch that goes takes them all along
         self.git("rebase", "-q", "--onto", "HEAD~2", "HEAD~1")
         self.series("import")
-        self.assertFalse((self.top / "net/old.c.d/two@7.3.patch").exists())
-        self.assertTrue((self.top / "net/old.c.d/one@7.3.patch").exists())
+        self.assertFalse((old / "two@6.12.patch").exists())
+        self.assertTrue((old / "one@7.3.patch").exists())
 
     def test_patch_for_one_base(self) -> None:
         manifest = MANIFEST.replace("[second", "[newer net-next]\nnewer\n[second")
@@ -528,15 +529,25 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(said, "\n".join(f"removed {name}" for name in names))
         self.assertEqual(self.files(), plain)
 
-    def test_needless_edits_are_told(self) -> None:
+    def test_edit_that_a_base_lacks_is_for_the_other(self) -> None:
+        self.use_7_3()
+        self.series("tree")
+        self.series("import")
+        self.replace("net/old.c", "return 2 + 1", "return 2")
+        self.git("commit", "-qa", "--fixup", "HEAD~2")
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        said = self.series("import").splitlines()
+        here = "net/old.c.d/one"
+        self.assertEqual(said, [f"removed {here}.patch", f"added {here}@6.12.patch"])
+        self.assertEqual(self.series("import"), "nothing changed")
+
+    def test_needless_edits_are_reported(self) -> None:
         self.use_7_3()
         self.write("net/old.c.d/two@7.3.patch", edit("net/old.c", 4, 2))
         self.write("net/old.c.d/three@7.3.patch", edit("net/old.c", 7, 2))
-        self.write("net/new.c.d/one@7.3.patch", "")
         said = self.series("tree")
         self.assertIn("old.c.d/two@7.3.patch: not needed on Linux 7.3.4", said)
-        self.assertIn("new.c.d/one@7.3.patch: not needed on Linux 7.3.4", said)
-        self.assertEqual(said.count("not needed"), 2)
+        self.assertEqual(said.count("not needed"), 1)
 
     def test_mistakes_are_told(self) -> None:
         self.write("net/old.c.d/two@8.1.patch", edit("net/old.c", 1, 1))
