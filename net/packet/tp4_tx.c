@@ -12,8 +12,6 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
-#include <net/gen_stats.h>
-#include <net/sch_generic.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -35,12 +33,6 @@
 
 /* Number of bytes of a longer packet that are copied for its headers */
 #define TP4_TX_HEAD	128
-
-/* A packet that a full queue has dropped is tried again when the queue is
- * shorter, or after so many jiffies. Each attempt costs an skb and a drop
- * event.
- */
-#define TP4_TX_RETRY	1
 
 /* Who returns the packet's descriptors */
 enum tp4_tx_state {
@@ -76,28 +68,11 @@ struct tp4_tx_pkt {
 };
 
 /**
- * struct tp4_tx_load - fill level of a device's queues, and of those of the
- * devices below it
- * @len:	packets queued, plus the number of stopped queues if the qdisc
- *		is bypassed
- * @drops:	packets dropped by the qdiscs
- */
-struct tp4_tx_load {
-	u32	len;
-	u32	drops;
-};
-
-/**
  * struct tp4_tx - Tx state of a queue in copy mode
  * @q:		the queue
  * @unused:	free entries of @pkts
- * @waiting:	packets that a full device or qdisc refused, and those behind
- *		them in the batch; the next kick sends them first
- * @is_full:	the first packet of @waiting was refused by a full device
- * @full_since:	when that was, in jiffies
- * @load:	fill level of the device when it was last checked
- * @load_at:	when that was, in jiffies
- * @ifindex:	ifindex of that device
+ * @waiting:	packets that a full device refused, and those behind them in the
+ *		batch; the next kick sends them first
  * @batch:	number of packets to build at a time: 1 after a packet was
  *		refused, doubled after each batch that was sent completely
  * @nr_skbs:	number of packets in @skbs, @first and @lens
@@ -117,11 +92,6 @@ struct tp4_tx {
 	struct tp4_queue	*q;
 	struct tp4_tx_pkt	*unused;
 	struct tp4_tx_pkt	*waiting;
-	bool			is_full;
-	unsigned long		full_since;
-	struct tp4_tx_load	load;
-	unsigned long		load_at;
-	int			ifindex;
 	u32			batch;
 	u32			nr_skbs;
 	u32			nr_done;
@@ -566,100 +536,6 @@ static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
-static int tp4_tx_add_load(struct net_device *dev,
-			   struct netdev_nested_priv *priv)
-{
-	struct gnet_stats_queue stats = {};
-	struct tp4_tx_load *load = priv->data;
-	unsigned int i;
-
-	for (i = 0; i < dev->real_num_tx_queues; i++) {
-		struct netdev_queue *txq = netdev_get_tx_queue(dev, i);
-		struct Qdisc *q = rcu_dereference(txq->qdisc);
-
-		if (q && q->enqueue) {
-			load->len += qdisc_qlen_sum(q);
-			gnet_stats_add_queue(&stats, q->cpu_qstats, &q->qstats);
-		}
-	}
-	load->drops += stats.drops;
-	return 0;
-}
-
-/* Get the fill level of all queues that the packets may be waiting in. A device
- * without a queue, such as a VLAN's, hands them to the device below it.
- */
-static void tp4_tx_get_load(const struct tp4_tx_call *call,
-			    struct tp4_tx_load *load)
-{
-	struct netdev_nested_priv priv = { .data = load };
-	struct net_device *dev = call->dev;
-	unsigned int i;
-
-	*load = (struct tp4_tx_load) {};
-	rcu_read_lock();
-	if (packet_sock_flag(call->po, PACKET_SOCK_QDISC_BYPASS)) {
-		for (i = 0; i < dev->real_num_tx_queues; i++) {
-			struct netdev_queue *txq = netdev_get_tx_queue(dev, i);
-
-			load->len += netif_xmit_frozen_or_drv_stopped(txq);
-		}
-	} else {
-		tp4_tx_add_load(dev, &priv);
-	}
-	netdev_walk_all_lower_dev_rcu(dev, tp4_tx_add_load, &priv);
-	rcu_read_unlock();
-}
-
-/* Check whether a device that was full may have room now. */
-static bool tp4_tx_may_retry(const struct tp4_tx_call *call)
-{
-	const struct tp4_tx *tx = call->tx;
-	struct tp4_tx_load load;
-
-	if (time_after_eq(jiffies, tx->full_since + TP4_TX_RETRY))
-		return true;
-	tp4_tx_get_load(call, &load);
-	return load.len < tx->load.len;
-}
-
-/* Remember the fill level before a batch, if a packet was refused or what is
- * known is old: the packets of others are dropped, too.
- */
-static void tp4_tx_note_load(const struct tp4_tx_call *call)
-{
-	struct tp4_tx *tx = call->tx;
-
-	if (likely(!tx->is_full && tx->ifindex == call->dev->ifindex &&
-		   time_before_eq(jiffies, tx->load_at)))
-		return;
-	tx->ifindex = call->dev->ifindex;
-	tx->load_at = jiffies;
-	tp4_tx_get_load(call, &tx->load);
-}
-
-/* A packet was freed instead of being sent. Find out whether a queue was full,
- * or a filter, the driver or a missing carrier dropped it. A qdisc was not full
- * if its drop counters have not changed, or if it was empty before a retry. A
- * packet with a launch time (@timed) is not tried again, as the qdisc may have
- * dropped it because of that.
- */
-static bool tp4_tx_was_full(const struct tp4_tx_call *call, int ret,
-			    bool timed)
-{
-	struct tp4_tx *tx = call->tx;
-	struct tp4_tx_load before = tx->load;
-
-	tp4_tx_get_load(call, &tx->load);
-	if (ret != NETDEV_TX_BUSY &&
-	    (timed || tx->load.drops == before.drops ||
-	     (tx->is_full && !before.len)))
-		return false;
-	tx->is_full = true;
-	tx->full_since = jiffies;
-	return true;
-}
-
 /* Check whether a packet was sent or queued. Without a carrier, the qdisc drops
  * all and says NET_XMIT_CN.
  */
@@ -671,9 +547,8 @@ static bool tp4_tx_was_sent(const struct tp4_tx_call *call,
 	return ret == NET_XMIT_CN && netif_carrier_ok(call->dev);
 }
 
-/* Send the batch. A packet that a full device or qdisc has dropped, and those
- * behind it, wait for the next kick. A packet that was refused for another
- * reason is returned with an error.
+/* Send the batch. A packet that the device had no room for, and those behind it,
+ * wait for the next kick. A packet that was dropped is returned with an error.
  * Return: the bytes sent; *err is set if not all of the batch was sent.
  */
 static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
@@ -686,14 +561,11 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 	int bytes = 0, ret = 0;
 	u32 i, sent;
 
-	tp4_tx_note_load(call);
-
 	/* So that the receiver of a virtual device runs once per batch. */
 	local_bh_disable();
 	for (sent = 0; sent < tx->nr_skbs; sent++) {
 		struct sk_buff *skb = tx->skbs[sent];
 		int key = atomic_read(&sk->sk_tskey);
-		bool timed = skb->tstamp;
 
 		skb_setup_tx_timestamp(skb, call->sockc.tsflags);
 		ret = xmit(call->po, skb);
@@ -701,11 +573,10 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 			bytes += tx->lens[sent];
 			continue;
 		}
-		if (ret == -ENETDOWN ||
-		    (ret > 0 && !loss && tp4_tx_was_full(call, ret, timed))) {
+		if (ret == -ENETDOWN || (ret == NETDEV_TX_BUSY && !loss)) {
 			/* It is sent again, with the same number. */
 			atomic_set(&sk->sk_tskey, key);
-			if (ret > 0)
+			if (ret == NETDEV_TX_BUSY)
 				ret = -ENOBUFS;
 			break;
 		}
@@ -720,7 +591,6 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		tx->batch = 1;
 	} else {
 		tx->batch = min_t(u32, 2 * tx->batch, TP4_TX_BATCH);
-		tx->is_full = false;
 	}
 	for (i = tx->nr_skbs; i-- > sent;) {
 		/* Not a drop: the skb will be built again. */
@@ -757,11 +627,6 @@ static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
 	struct tp4_tx *tx = call->tx;
 	int bytes = 0, err = 0, in_flight;
 
-	if (unlikely(tx->is_full && !tp4_tx_may_retry(call))) {
-		err = -ENOBUFS;
-		atomic_long_inc(&tx->q->ring_full);
-		goto wait;
-	}
 again:
 	do {
 		/* Report it in the next call if this one has sent data. */
@@ -780,7 +645,6 @@ again:
 	} while (!err && bytes < INT_MAX / 2 && !signal_pending(current));
 	tp4_tx_flush(tx);
 
-wait:
 	in_flight = atomic_read(&tx->in_flight);
 	if (call->wait && in_flight && (!err || err == -ENOBUFS)) {
 		bool full = err;
@@ -890,7 +754,7 @@ EXPORT_SYMBOL_GPL(tp4_tx_busy);
  * Context: Process context, may sleep; takes pg_vec_lock.
  * Return: the bytes sent, or a negative errno if nothing was sent: -EBUSY (the
  * ring was removed, or is used by the driver), -ENXIO (no device), -ENETDOWN,
- * -ENOBUFS (device or qdisc full), -EAGAIN (send buffer full), -ETIMEDOUT,
+ * -ENOBUFS (device full), -EAGAIN (send buffer full), -ETIMEDOUT,
  * -EINTR, -ERESTARTSYS, or an error of sock_cmsg_send() or the device.
  */
 int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)

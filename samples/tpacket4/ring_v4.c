@@ -211,10 +211,26 @@ static unsigned int v4_tx_fill(struct port *p, unsigned int max)
 }
 
 /*
- * What was sent beyond those that are idle. Our packets are good: one that is
- * refused ends the run.
+ * How many of the n slots that have come back were dropped by a full queue. Our
+ * packets are good: one that is refused for another reason ends the run.
  */
-static unsigned int tx_ready(struct v4 *v, unsigned int max)
+static unsigned int tx_lost(const struct v4 *v, unsigned int n)
+{
+	unsigned int i, lost = 0;
+
+	for (i = v->idle; i < n; i++) {
+		int error = tp4_ring_at(&v->sock.tx, i)->error;
+
+		if (error == ENOBUFS)
+			lost++;
+		else
+			check(-error, "packet refused");
+	}
+	return lost;
+}
+
+/* What has come back beyond those that are idle */
+static unsigned int tx_ready(struct v4 *v, unsigned int max, unsigned int *lost)
 {
 	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);
 	/* A copy, which is not loaded again for each slot */
@@ -223,20 +239,19 @@ static unsigned int tx_ready(struct v4 *v, unsigned int max)
 
 	for (i = v->idle; i < n; i++)
 		error |= tp4_ring_at(&tx, i)->error;
-	if (error)
-		check(tp4_ring_error(&tx, n), "packet refused");
+	*lost = error ? tx_lost(v, n) : 0;
 	return n - v->idle;
 }
 
 static unsigned int v4_tx_reap(struct port *p)
 {
 	struct v4 *v = p->ring;
-	unsigned int n = tx_ready(v, p->cfg->ring);
+	unsigned int lost, n = tx_ready(v, p->cfg->ring, &lost);
 	unsigned int refill = 0;
 
 	if (p->cfg->mode == MODE_TXPUSH) {
 		v->idle += n;
-		return n;
+		return n - lost;
 	}
 
 	/* Rx wants its frames back first; what is left is for tx_fill(). */
@@ -246,7 +261,7 @@ static unsigned int v4_tx_reap(struct port *p)
 		rx_lent(p, v);
 	if (n > refill)
 		tp4_pool_put(&v->pool, &v->sock.tx, n - refill);
-	return n;
+	return n - lost;
 }
 
 static bool v4_tx_busy(struct port *p)
