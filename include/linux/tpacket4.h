@@ -225,20 +225,6 @@ static inline bool tp4f_next_frame(struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_prev_frame() - go to the previous frame
- * @p:	the frame set
- *
- * Return: false if there is none.
- */
-static inline bool tp4f_prev_frame(struct tp4_frame_set *p)
-{
-	if (p->curr == p->start)
-		return false;
-	p->curr--;
-	return true;
-}
-
-/**
  * tp4f_num_frames() - count the frames of a frame set
  * @p:	the frame set
  *
