@@ -294,10 +294,24 @@ static void model_rx(struct rnd *r, struct ring *ring)
 	publish(r, ring, pos, nr);
 }
 
+/* Return the descriptors of an invalid packet with their errors. */
+static void refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		descs[i] = (struct tpacket4_desc) {
+			.idx = descs[i].idx, .error = descs[i].error,
+		};
+	tp4q_tx_take(q, nr);
+	tp4q_return(q, descs, nr);
+}
+
 static void model_tx(struct rnd *r, struct ring *ring)
 {
 	unsigned long in = ring->q.in, out = atomic_long_read(&ring->q.out);
-	struct tpacket4_desc descs[TP4_TX_DESCS + 1], back[MAX_SLOTS];
+	u32 limit = one_in(r, 2) ? TP4_TX_DESCS : max(ring->slots, TP4_TX_DESCS);
+	struct tpacket4_desc descs[MAX_SLOTS + 1], back[MAX_SLOTS];
 	bool was_in_chain = ring->q.in_chain, good = false;
 	u32 budget = 1 + rnd(r, one_in(r, 2) ? 4 : 40);
 	u32 i, nr, bad = 0, taken = in - out;
@@ -319,16 +333,16 @@ static void model_tx(struct rnd *r, struct ring *ring)
 	}
 	if (tp4q_tx_ready)
 		ready = tp4q_tx_ready(&ring->q, budget);
-	descs[TP4_TX_DESCS].idx = out;
-	nr = tp4q_tx_next(&ring->q, descs, budget, &good);
-	CHECK(descs[TP4_TX_DESCS].idx == out);
+	descs[limit].idx = out;
+	nr = tp4q_tx_next(&ring->q, descs, limit, budget, &good);
+	CHECK(descs[limit].idx == out);
 	/* Else NAPI runs for nothing, or sleeps on something. */
-	CHECK(!tp4q_tx_ready || ready == !!nr);
-	CHECK(nr <= min_t(u32, budget, TP4_TX_DESCS));
+	CHECK(!tp4q_tx_ready || ready == !!nr || limit != TP4_TX_DESCS);
+	CHECK(nr <= min_t(u32, budget, limit));
 	CHECK(ring->q.in == in && nr <= ring->slots - taken);
 	if (!nr) {
 		/* No packet to its end, or not within the budget */
-		u32 max = min_t(u32, budget, TP4_TX_DESCS);
+		u32 max = min_t(u32, budget, limit);
 
 		for (i = 0; i < max && i < ring->slots - taken; i++) {
 			u8 flags = slot(ring, in + i)->flags;
@@ -358,7 +372,7 @@ static void model_tx(struct rnd *r, struct ring *ring)
 		return;
 	}
 	CHECK(bad || was_in_chain || descs[nr - 1].flags & TP4_PKT_CONT);
-	tp4q_tx_refuse(&ring->q, descs, nr);
+	refuse(&ring->q, descs, nr);
 	CHECK(ring->q.in == in + nr);
 	CHECK((u64)atomic_long_read(&ring->q.out) == out + nr);
 	for (i = 0; i < nr; i++) {
@@ -538,7 +552,7 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct in_flight *w)
 	bool good, some = false;
 	u32 i, nr;
 
-	nr = tp4q_tx_next(q, descs, race->ring.slots, &good);
+	nr = tp4q_tx_next(q, descs, TP4_TX_DESCS, race->ring.slots, &good);
 	if (nr && good) {
 		tp4q_tx_take(q, nr);
 		for (i = 0; i < nr; i++) {
@@ -553,7 +567,7 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct in_flight *w)
 	} else if (nr) {
 		CHECK(race->hostile);
 		/* What is refused is returned at once, before the others. */
-		tp4q_tx_refuse(q, descs, nr);
+		refuse(q, descs, nr);
 	}
 	some = nr;
 	/* They are done in any order. */

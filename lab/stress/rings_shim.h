@@ -23,6 +23,7 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 #define CONFIG_64BIT		1
+#define U8_MAX			UINT8_MAX
 #define U32_MAX			UINT32_MAX
 #define BITS_PER_LONG		64
 #define MAX_SKB_FRAGS		17
@@ -47,6 +48,7 @@ typedef int64_t s64;
 #define fallthrough		__attribute__((__fallthrough__))
 #define BIT(n)			(1UL << (n))
 #define offset_in_page(p)	((unsigned long)(p) & (PAGE_SIZE - 1))
+#define ENOTSUPP		524
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define IS_ENABLED(x)		1

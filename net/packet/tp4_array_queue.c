@@ -167,22 +167,24 @@ static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 }
 
 /* Take the next packet or refuse it. noinline because of the size of @descs.
- * Return: its number of descriptors, or 0 if no complete packet is posted.
+ * Return: its number of descriptors, or 0 if no complete packet is posted;
+ * *refused is set if it was refused.
  */
 static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
-				     struct tp4_queue *q, u32 max)
+				     struct tp4_queue *q, u32 max,
+				     bool *refused)
 {
 	struct tpacket4_desc descs[TP4_TX_DESCS];
 	bool good;
 	u32 i, nr;
 
-	nr = tp4q_tx_next(q, descs, max, &good);
+	nr = tp4q_tx_next(q, descs, TP4_TX_DESCS, max, &good);
 	if (!nr)
 		return 0;
 	if (unlikely(!good)) {
 		tp4q_zc_refuse(q, descs, nr);
 		atomic_long_add(nr, &q->invalid);
-		tp4q_wake(q);
+		*refused = true;
 		return nr;
 	}
 	for (i = 0; i < nr; i++)
@@ -195,6 +197,7 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	u32 nr, left = tp4a_space(a);
+	bool refused = false;
 
 	do {
 		u32 end = a->end;
@@ -202,9 +205,12 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)))))
 			break;
 		left -= a->end - end;
-		nr = tp4a_tx_take_any(a, q, min(left, tp4a_space(a)));
+		nr = tp4a_tx_take_any(a, q, min(left, tp4a_space(a)),
+				      &refused);
 		left -= nr;
 	} while (nr);
+	if (unlikely(refused))
+		tp4q_wake(q);
 }
 
 static void tp4a_populate_ring(struct tp4_packet_array *a)

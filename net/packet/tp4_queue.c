@@ -273,21 +273,24 @@ EXPORT_SYMBOL_GPL(tp4q_tx_check);
 /**
  * tp4q_tx_next() - copy and check the descriptors of the next posted packet
  * @q:		a Tx queue
- * @descs:	set to the copies and their errors; has TP4_TX_DESCS elements
+ * @descs:	set to the copies and their errors; has @limit elements
+ * @limit:	maximum number of descriptors of a packet
  * @budget:	maximum number of descriptors
- * @good:	set to true if the packet is valid; else the caller must call
- *		tp4q_tx_refuse() instead of tp4q_tx_take()
+ * @good:	set to true if the packet is valid; else the caller must return
+ *		the descriptors with their errors
  *
  * If one descriptor of a packet is invalid, the others get the error ECANCELED.
+ * If there are more than @limit, all get EMSGSIZE, also those that are posted
+ * later.
  *
  * Context: Under the queue's Tx lock.
  * Return: the number of descriptors; 0 if no complete packet is posted, or if
  * it has more than @budget.
  */
-u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
-		 bool *good)
+u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 limit,
+		 u32 budget, bool *good)
 {
-	u32 max = min_t(u32, budget, TP4_TX_DESCS);
+	u32 max = min(budget, limit);
 	bool whole;
 	u32 i, nr;
 
@@ -297,7 +300,7 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 
 	whole = !(descs[nr - 1].flags & TP4_PKT_CONT);
 	if (unlikely(q->in_chain || !whole)) {
-		if (!q->in_chain && max < TP4_TX_DESCS)
+		if (!q->in_chain && max < limit)
 			return 0;
 		WRITE_ONCE(q->in_chain, !whole);
 		*good = false;
@@ -314,29 +317,6 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
 	return nr;
 }
 EXPORT_SYMBOL_GPL(tp4q_tx_next);
-
-/**
- * tp4q_tx_refuse() - return the descriptors of an invalid packet
- * @q:		a Tx queue
- * @descs:	the descriptors, as set by tp4q_tx_next()
- * @nr:		how many
- *
- * Context: Under the queue's Tx lock.
- */
-void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++)
-		descs[i] = (struct tpacket4_desc) {
-			.idx = descs[i].idx,
-			.error = descs[i].error,
-		};
-	tp4q_tx_take(q, nr);
-	tp4q_return(q, descs, nr);
-	atomic_long_add(nr, &q->invalid);
-}
-EXPORT_SYMBOL_GPL(tp4q_tx_refuse);
 
 /**
  * tp4q_rx_room() - check whether frames are posted

@@ -17,8 +17,11 @@ struct tp4_tx;
  */
 #define TP4_NOT_HELD	U32_MAX
 
-/* Maximum number of descriptors of a Tx packet */
+/* Maximum number of descriptors of a Tx packet in zero-copy mode */
 #define TP4_TX_DESCS	MAX_SKB_FRAGS
+
+/* Minimum number of data bytes in a frame of a ring */
+#define TP4_ROOM_MIN	64
 
 /* Maximum number of descriptors refused per packet or NAPI run: each one costs
  * a walk over the descriptors that were taken but not returned.
@@ -55,6 +58,7 @@ struct tp4_tx;
  * @no_desc:	packets dropped because too few frames were posted (Rx), kicks
  *		that found nothing posted (Tx)
  * @invalid:	descriptors refused
+ * @sending:	the holder of pg_vec_lock is sending, which can take long (Tx)
  *
  * The members up to and including @meta are constant while the ring is in use.
  * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
@@ -97,6 +101,7 @@ struct tp4_queue {
 	atomic_long_t		ring_full;
 	atomic_long_t		no_desc;
 	atomic_long_t		invalid;
+	bool			sending;
 };
 
 static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
@@ -161,6 +166,16 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
 			      const struct tpacket4_desc *from)
 {
 	tp4q_store_slot(tp4q_slot(q, pos), from);
+}
+
+/* Get the error of a descriptor, which has 8 bits, from a positive errno. Some of
+ * those that only the kernel knows are larger.
+ */
+static inline u8 tp4_desc_error(int err)
+{
+	if (likely(err <= U8_MAX))
+		return err;
+	return err == ENOTSUPP ? EOPNOTSUPP : EIO;
 }
 
 /* TP4_DESC_KERNEL stays set until a descriptor is returned. Without this check
@@ -438,9 +453,8 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 bool tp4q_tx_ready(const struct tp4_queue *q, u32 room);
 int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 		  u32 nr);
-u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 budget,
-		 bool *good);
-void tp4q_tx_refuse(struct tp4_queue *q, struct tpacket4_desc *descs, u32 nr);
+u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 limit,
+		 u32 budget, bool *good);
 bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off);
 bool tp4q_rx_readable(struct tp4_queue *q, int wanted);
 bool tp4q_program_owns_last(const struct tp4_queue *q);

@@ -263,6 +263,38 @@ static void tx_tells_a_chain_that_is_too_long(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, descs[3].flags & TP4_PKT_CONT);
 }
 
+/* Zero-copy mode has a fixed limit, copy mode the ring's size. */
+static void tx_limits_a_chain(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc descs[SLOTS];
+	bool good = false;
+	u32 i;
+
+	for (i = 0; i < SLOTS - 1; i++)
+		post(t, i, 1, 0, i < SLOTS - 2 ? TP4_PKT_CONT : 0);
+	/* not within the budget */
+	KUNIT_EXPECT_EQ(test, 0,
+			tp4q_tx_next(&t->q, descs, SLOTS, SLOTS - 2, &good));
+	KUNIT_EXPECT_EQ(test, SLOTS - 1,
+			tp4q_tx_next(&t->q, descs, SLOTS, SLOTS, &good));
+	KUNIT_EXPECT_TRUE(test, good);
+	KUNIT_EXPECT_EQ(test, SLOTS - 2,
+			tp4q_tx_next(&t->q, descs, SLOTS - 2, SLOTS, &good));
+	KUNIT_EXPECT_FALSE(test, good);
+	KUNIT_EXPECT_EQ(test, EMSGSIZE, descs[0].error);
+}
+
+/* A descriptor has room for 8 bits. */
+static void errors_fit_a_descriptor(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, EINVAL, tp4_desc_error(EINVAL));
+	KUNIT_EXPECT_EQ(test, EOPNOTSUPP, tp4_desc_error(EOPNOTSUPP));
+	KUNIT_EXPECT_EQ(test, EOPNOTSUPP, tp4_desc_error(ENOTSUPP));
+	KUNIT_EXPECT_EQ(test, EIO, tp4_desc_error(256));
+	KUNIT_EXPECT_EQ(test, EIO, tp4_desc_error(MAX_ERRNO));
+}
+
 static void tx_takes_no_slot_twice(struct kunit *test)
 {
 	struct tpacket4_desc desc, back = {};
@@ -583,6 +615,8 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(rx_untakes_what_is_not_used),
 	KUNIT_CASE(tx_peeks_whole_packets),
 	KUNIT_CASE(tx_tells_a_chain_that_is_too_long),
+	KUNIT_CASE(tx_limits_a_chain),
+	KUNIT_CASE(errors_fit_a_descriptor),
 	KUNIT_CASE(tx_takes_no_slot_twice),
 	KUNIT_CASE(tx_checks_every_field),
 	KUNIT_CASE(tx_marks_the_bad_one_of_a_chain),

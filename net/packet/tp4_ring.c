@@ -30,9 +30,6 @@ static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
 	[TP4_TX] = TP4_RING_META,
 };
 
-/* Minimum number of bytes of a frame after the headroom */
-#define TP4_ROOM_MIN		64
-
 static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 					 const struct tpacket_req4 *req,
 					 u32 offset)

@@ -34,6 +34,11 @@
 /* Number of bytes of a longer packet that are copied for its headers */
 #define TP4_TX_HEAD	128
 
+/* Maximum number of descriptors of a packet: the longest packet that an Rx ring
+ * can have, in the smallest frames
+ */
+#define TP4_TX_CHAIN	(GSO_MAX_SIZE / TP4_ROOM_MIN + MAX_SKB_FRAGS)
+
 /* Who returns the packet's descriptors */
 enum tp4_tx_state {
 	TP4_TX_IN_BATCH,	/* tp4_snd(), which has not sent the batch yet */
@@ -83,6 +88,8 @@ struct tp4_tx_pkt {
  * @done:	descriptors that tp4_tx_flush() returns
  * @freed:	entries of @pkts freed by other contexts
  * @in_flight:	number of packets in state TP4_TX_IN_FLIGHT
+ * @limit:	maximum number of descriptors of a packet
+ * @descs:	copies of the descriptors of a packet
  * @pkts:	one entry for each slot of the ring
  *
  * Protected by pg_vec_lock, except for @freed, @in_flight and the state of
@@ -98,6 +105,8 @@ struct tp4_tx {
 	struct sk_buff		*skbs[TP4_TX_BATCH];
 	struct tp4_tx_pkt	*first[TP4_TX_BATCH];
 	u32			lens[TP4_TX_BATCH];
+	u32			limit;
+	struct tpacket4_desc	*descs;
 	struct tpacket4_desc	done[TP4_TX_RETURNS];
 
 	struct llist_head	freed ____cacheline_aligned_in_smp;
@@ -119,6 +128,7 @@ struct tp4_tx_call {
 	int			reserve;	/* its length in the data */
 	int			bytes;
 	u32			budget;
+	bool			more;	/* packets may be left */
 };
 
 static void tp4_tx_flush(struct tp4_tx *tx)
@@ -192,32 +202,44 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 	return first;
 }
 
+/* Return the next descriptors of a packet in flight.
+ * Return: the rest of the packet.
+ */
+static struct tp4_tx_pkt *tp4_tx_return_some(struct tp4_tx *tx,
+					     struct tp4_tx_pkt *pkt)
+{
+	struct tpacket4_desc descs[MAX_SKB_FRAGS];
+	struct tp4_tx_pkt *more;
+	u32 nr;
+
+	/* Free the entries first: the sender needs one for each posted slot. */
+	for (nr = 0; pkt && nr < ARRAY_SIZE(descs); nr++, pkt = more) {
+		more = pkt->more;
+		descs[nr] = (struct tpacket4_desc) { .idx = pkt->frame };
+		llist_add(&pkt->node, &tx->freed);
+	}
+	__tp4q_return(tx->q, descs, nr);
+	return pkt;
+}
+
 /* The frames of a packet have been freed, in any context. While tp4_snd() is
  * still working on the batch, it returns them itself, with the right error.
  * Otherwise they are returned here.
  */
 static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 {
-	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_tx *tx = pkt->tx;
-	struct tp4_tx_pkt *more;
 	struct sock *sk;
-	u32 nr = 0;
 
 	if (cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_FREED) ==
 	    TP4_TX_IN_BATCH)
 		return;
 
-	for (more = pkt; more; more = more->more)
-		descs[nr++] = (struct tpacket4_desc) { .idx = more->frame };
-	/* Free the entries first: the sender needs one for each posted slot. */
-	for (; pkt; pkt = more) {
-		more = pkt->more;
-		llist_add(&pkt->node, &tx->freed);
-	}
 	/* The skb or the ubuf holds the socket, but nothing holds the ring. */
 	sk = tx->q->sk;
-	__tp4q_return(tx->q, descs, nr);
+	do {
+		pkt = tp4_tx_return_some(tx, pkt);
+	} while (unlikely(pkt));
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
 	atomic_dec_return_release(&tx->in_flight);
 	tp4_wake_sender(sk);
@@ -251,13 +273,13 @@ static const struct ubuf_info_ops tp4_tx_ubuf_ops = {
  * dropped.
  */
 static void tp4_tx_add_to_batch(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
-				u32 len, struct sk_buff *skb)
+				u32 len, bool copied, struct sk_buff *skb)
 {
 	pkt->state = TP4_TX_IN_BATCH;
 	tx->lens[tx->nr_skbs] = len;
 	tx->first[tx->nr_skbs] = pkt;
 	tx->skbs[tx->nr_skbs++] = skb;
-	if (!skb_is_nonlinear(skb)) {
+	if (copied || !skb_is_nonlinear(skb)) {
 		skb_shinfo(skb)->destructor_arg = pkt;
 		skb->destructor = tp4_tx_destruct_skb;
 		return;
@@ -319,6 +341,20 @@ static void tp4_tx_fill(const struct tp4_tx *tx, struct sk_buff *skb, u8 *to,
 	refcount_add(bytes, &tx->q->sk->sk_wmem_alloc);
 }
 
+/* Same for a packet of which all bytes are copied. The frags have been
+ * allocated.
+ */
+static void tp4_tx_fill_copied(const struct tp4_tx *tx, struct sk_buff *skb,
+			       u32 to, const struct tp4_tx_pkt *pkt)
+{
+	for (; pkt; pkt = pkt->more) {
+		const void *frame = tp4_area_frame(tx->q->area, pkt->frame);
+
+		skb_store_bits(skb, to, frame + pkt->offset, pkt->len);
+		to += pkt->len;
+	}
+}
+
 /* Check the link layer header, and pad it with zeroes if the packet is too
  * short.
  */
@@ -354,22 +390,24 @@ static bool tp4_tx_long_ok(const struct net_device *dev,
 	if (skb_is_gso(skb))
 		return true;
 	return len <= max + VLAN_HLEN && dev->type == ARPHRD_ETHER &&
-	       eth_hdr(skb)->h_proto == htons(ETH_P_8021Q);
+	       eth_type_vlan(eth_hdr(skb)->h_proto);
 }
 
-/* Build the skb of a packet of @len bytes.
+/* Build the skb of a packet of @len bytes, which is copied, or else refers to the
+ * frames behind its first bytes.
  * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE if the packet cannot be
  * sent, any other error if it has to wait.
  */
 static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
-				    const struct tp4_tx_pkt *pkt, u32 len)
+				    const struct tp4_tx_pkt *pkt, u32 len,
+				    bool copied)
 {
 	const struct net_device *dev = call->dev;
 	int reserve = call->reserve;
 	u32 max = READ_ONCE(dev->mtu) + reserve;
 	struct tp4_tx *tx = call->tx;
+	u32 linear, rest, hlen;
 	struct sk_buff *skb;
-	u32 linear, hlen;
 	bool noblock;
 	int err;
 
@@ -379,13 +417,15 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 
 	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
 	linear = max_t(u32, linear, reserve);
+	rest = unlikely(copied) && len > linear ? len - linear : 0;
 	/* Do not wait for memory that this batch itself uses. */
 	noblock = !call->wait || tx->nr_skbs;
 	if (!noblock)
 		tp4_tx_flush(tx);
 	hlen = LL_RESERVED_SPACE_EX(dev, call->hard_header_len);
-	skb = sock_alloc_send_skb(tx->q->sk, hlen + dev->needed_tailroom +
-				  linear - reserve, noblock, &err);
+	skb = sock_alloc_send_pskb(tx->q->sk, hlen + dev->needed_tailroom +
+				   linear - reserve, rest, noblock, &err,
+				   PAGE_ALLOC_COSTLY_ORDER);
 	if (unlikely(!skb))
 		return ERR_PTR(err);
 
@@ -397,8 +437,14 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 			    NULL, len) < 0)
 		goto bad;
 	skb_put(skb, linear - reserve);
-	tp4_tx_fill(tx, skb, skb_tail_pointer(skb) - linear, pkt,
-		    min(linear, len));
+	if (unlikely(rest)) {
+		skb->data_len = rest;
+		skb->len += rest;
+		tp4_tx_fill_copied(tx, skb, skb->len - len, pkt);
+	} else {
+		tp4_tx_fill(tx, skb, skb_tail_pointer(skb) - linear, pkt,
+			    min(linear, len));
+	}
 	if (unlikely(!tp4_tx_header_ok(call, skb, len)))
 		goto bad;
 
@@ -433,24 +479,54 @@ static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_pkt_put(tx, pkt);
 }
 
-/* Take the next posted packet from the ring, and refuse invalid ones.
- * Return: the packet, or NULL if no more packets are posted or the budget of
- * this call is used up.
+/* Return the descriptors of an invalid packet. */
+static void tp4_tx_refuse(struct tp4_tx *tx, u32 nr)
+{
+	u32 i;
+
+	tp4q_tx_take(tx->q, nr);
+	for (i = 0; i < nr; i++)
+		tp4_tx_add_return(tx, tx->descs[i].idx, tx->descs[i].error);
+	atomic_long_add(nr, &tx->q->invalid);
+}
+
+/* Take the next packet: the next one of those that wait, or else of the posted
+ * ones.
+ * Return: the packet, NULL if it was invalid, or -EAGAIN if no more packets are
+ * posted or the budget of this call is used up.
  */
 static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 {
-	struct tpacket4_desc descs[TP4_TX_DESCS];
 	struct tp4_tx *tx = call->tx;
+	struct tp4_tx_pkt *pkt;
 	bool good;
 	u32 nr;
 
-	while ((nr = tp4q_tx_next(tx->q, descs, call->budget, &good))) {
-		call->budget -= nr;
-		if (likely(good))
-			return tp4_tx_take(tx, descs, nr);
-		tp4q_tx_refuse(tx->q, descs, nr);
+	pkt = tx->waiting;
+	if (unlikely(pkt)) {
+		tx->waiting = pkt->next;
+		return pkt;
 	}
+	nr = tp4q_tx_next(tx->q, tx->descs, tx->limit, call->budget, &good);
+	if (!nr)
+		return ERR_PTR(-EAGAIN);
+	call->budget -= nr;
+	if (likely(good))
+		return tp4_tx_take(tx, tx->descs, nr);
+	tp4_tx_refuse(tx, nr);
 	return NULL;
+}
+
+/* Get the length and the number of frames of a packet. No packet has INT_MAX
+ * bytes.
+ */
+static u32 tp4_tx_len(const struct tp4_tx_pkt *pkt, u32 *nr)
+{
+	u64 len = 0;
+
+	for (*nr = 0; pkt; pkt = pkt->more, ++*nr)
+		len += pkt->len;
+	return min_t(u64, len, INT_MAX);
 }
 
 /* An skb could not be allocated. The packets already in the batch are still
@@ -477,30 +553,34 @@ static int tp4_tx_build_error(const struct tp4_tx_call *call, int err)
 	return tx->nr_skbs ? 0 : err;
 }
 
-/* Build a batch of skbs, first of waiting packets, then of posted ones.
+/* Build a batch of skbs, first of waiting packets, then of posted ones. Invalid
+ * packets count, so that a program cannot keep the kernel busy with them.
  * Return: 0, or the error because of which a packet has to wait.
  */
 static int tp4_tx_fill_batch(struct tp4_tx_call *call)
 {
 	struct tp4_tx *tx = call->tx;
+	u32 left;
 
-	while (tx->nr_skbs < tx->batch) {
-		struct tp4_tx_pkt *pkt = tx->waiting, *more;
-		u32 len = 0, nr = 0;
+	call->more = true;
+	for (left = tx->batch; left; left--) {
+		struct tp4_tx_pkt *pkt = tp4_tx_next(call);
 		struct sk_buff *skb;
+		bool copied;
+		u32 len, nr;
 
-		if (pkt)
-			tx->waiting = pkt->next;
-		else
-			pkt = tp4_tx_next(call);
-		if (!pkt)
+		if (IS_ERR(pkt)) {
+			call->more = false;
 			break;
+		}
+		if (unlikely(!pkt))
+			continue;
 
-		for (more = pkt; more; more = more->more, nr++)
-			len += more->len;
-		skb = tp4_tx_build(call, pkt, len);
+		len = tp4_tx_len(pkt, &nr);
+		copied = nr > MAX_SKB_FRAGS;
+		skb = tp4_tx_build(call, pkt, len, copied);
 		if (!IS_ERR(skb)) {
-			tp4_tx_add_to_batch(tx, pkt, len, skb);
+			tp4_tx_add_to_batch(tx, pkt, len, copied, skb);
 		} else if (PTR_ERR(skb) == -EINVAL ||
 			   PTR_ERR(skb) == -EMSGSIZE) {
 			tp4_tx_return_pkt(tx, pkt, -PTR_ERR(skb));
@@ -580,7 +660,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 				ret = -ENOBUFS;
 			break;
 		}
-		errors[sent] = ret < 0 ? -ret : ENOBUFS;
+		errors[sent] = ret < 0 ? tp4_desc_error(-ret) : ENOBUFS;
 	}
 	local_bh_enable();
 
@@ -636,14 +716,13 @@ again:
 			break;
 		}
 		err = tp4_tx_fill_batch(call);
-		if (!tx->nr_skbs)
-			break;
-		bytes += tp4_tx_send_batch(call, xmit, &err);
+		if (tx->nr_skbs)
+			bytes += tp4_tx_send_batch(call, xmit, &err);
 		call->bytes = bytes;
 		tp4_tx_flush(tx);
 		cond_resched();
-	} while (!err && bytes < INT_MAX / 2 && !signal_pending(current));
-	tp4_tx_flush(tx);
+	} while (!err && call->more && bytes < INT_MAX / 2 &&
+		 !signal_pending(current));
 
 	in_flight = atomic_read(&tx->in_flight);
 	if (call->wait && in_flight && (!err || err == -ENOBUFS)) {
@@ -705,16 +784,20 @@ int tp4_tx_prepare(struct packet_sock *po)
 {
 	struct tp4_queue *q = po->tp4_pending[TP4_TX];
 	struct tp4_tx *tx;
-	u32 i;
+	u32 i, limit;
 
 	if (!q)
 		return 0;
 
-	tx = kvzalloc(struct_size(tx, pkts, q->mask + 1),
+	limit = min_t(u32, q->mask + 1, TP4_TX_CHAIN);
+	tx = kvzalloc(size_add(struct_size(tx, pkts, q->mask + 1),
+			       array_size(limit, sizeof(*tx->descs))),
 		      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!tx)
 		return -ENOMEM;
 	tx->q = q;
+	tx->limit = limit;
+	tx->descs = (void *)&tx->pkts[q->mask + 1];
 	tx->batch = TP4_TX_BATCH;
 	for (i = 0; i <= q->mask; i++) {
 		tx->pkts[i].tx = tx;
@@ -791,11 +874,13 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 			goto put_dev;
 	}
 
+	WRITE_ONCE(q->sending, true);
 	call.tx = q->tx;
 	call.budget = q->mask + 1;
 	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
 	call.reserve = call.raw ? call.hard_header_len : 0;
 	err = tp4_tx_loop(&call, xmit, sock_sndtimeo(sk, !call.wait));
+	WRITE_ONCE(q->sending, false);
 put_dev:
 	dev_put(call.dev);
 unlock:

@@ -457,6 +457,9 @@ static const struct {
 	{ IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4 | VIRTIO_NET_HDR_GSO_ECN,
 	  1448, 30000 },
 	{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400, 20000 },
+	/* more frames than an skb has fragments */
+	{ IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 1448, 65000 },
+	{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400, 60000 },
 };
 
 /* Sends packet @i of gso[], built in @pkt; returns its length. */

@@ -169,6 +169,55 @@ TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
 	EXPECT_EQ(40U, tx->errors[0]);
 }
 
+/* ---- many refusals ---- */
+
+struct interrupter {
+	struct pv4_ring *ring;
+	pthread_t sender;
+};
+
+/* Interrupts the sender when the first descriptor is back. */
+static void *interrupt(void *arg)
+{
+	struct interrupter *i = arg;
+
+	while (desc_is_kernels(pv4_slot(i->ring, 0)))
+		;
+	pthread_kill(i->sender, SIGUSR1);
+	return NULL;
+}
+
+/* A program cannot keep the kernel busy with packets that are refused: a signal
+ * ends the call.
+ */
+TEST_F_TIMEOUT(wait, refusals_end_at_a_signal, 120)
+{
+	unsigned int i, kicks = 0, nr = pv4_fast() ? 1 << 17 : 1 << 20;
+	struct pv4_cfg cfg = { .ifname = if_a, .tx_nr = nr, .frames = 16 };
+	struct sigaction sa = { .sa_handler = interrupted };
+	struct tpacket4_desc d = { .idx = 16, .len = 60 };
+	struct interrupter in = { .sender = pthread_self() };
+	struct pv4 s;
+	pthread_t t;
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &sa, NULL));
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	for (i = 0; i < nr; i++)
+		pv4_post(&s.tx, &d, 1);
+	in.ring = &s.tx;
+	ASSERT_EQ(0, pthread_create(&t, NULL, interrupt, &in));
+	EXPECT_EQ(0, pv4_kick(&s, 0));
+	ASSERT_EQ(0, pthread_join(t, NULL));
+	EXPECT_TRUE(desc_is_kernels(pv4_slot(&s.tx, nr - 1))) {
+		TH_LOG("the signal came after %u refusals", nr);
+	}
+	for (; pv4_reap(&s), s.tx.used != s.tx.avail; kicks++)
+		ASSERT_EQ(0, pv4_kick(&s, 0));
+	EXPECT_EQ(nr, s.errors[EINVAL]);
+	TH_LOG("%u more kicks", kicks);
+	pv4_close(&s);
+}
+
 struct kicker {
 	struct pv4 *s;
 	int ifindex;			/* where to send */
