@@ -37,6 +37,9 @@
 /* Minimum number of data bytes in a frame */
 #define TP4_ZC_ROOM_MIN	64
 
+/* Number of descriptors returned at a time when the mode ends */
+#define TP4_ZC_DRAIN	32
+
 /**
  * struct tp4_zc - a socket in zero-copy mode
  * @rx:		its Rx ring
@@ -97,15 +100,22 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 /* Return posted descriptors that have not been taken. */
 static void tp4_zc_drain(struct tp4_queue *q, int error)
 {
-	struct tpacket4_desc desc;
-	u32 left;
+	struct tpacket4_desc descs[TP4_ZC_DRAIN];
+	u32 nr, max, left;
 
 	if (!q)
 		return;
-	left = q->mask + 1;
-	while (left-- && tp4q_take_one(q, q->in, &desc)) {
-		desc.error = error;
-		tp4q_zc_refuse(q, &desc, 1);
+	for (left = q->mask + 1; left; left -= nr) {
+		max = min_t(u32, left, TP4_ZC_DRAIN);
+		for (nr = 0; nr < max; nr++) {
+			if (!tp4q_take_one(q, q->in + nr, &descs[nr]))
+				break;
+			descs[nr].error = error;
+		}
+		if (!nr)
+			break;
+		tp4q_zc_refuse(q, descs, nr);
+		cond_resched();
 	}
 	WRITE_ONCE(q->in_chain, false);
 }
@@ -164,9 +174,12 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 
 	if (!q)
 		return true;
-	/* The holder of the lock is sending, which may take long. */
-	if (!mutex_trylock(&po->pg_vec_lock))
-		return false;
+	/* A sender can hold the lock for long, all others release it soon. */
+	while (!mutex_trylock(&po->pg_vec_lock)) {
+		if (READ_ONCE(q->sending))
+			return false;
+		schedule_timeout_uninterruptible(1);
+	}
 
 	if (tp4q_is_idle(q))
 		q->zerocopy = true;
@@ -174,8 +187,25 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	return q->zerocopy;
 }
 
-/* Called with the socket's packet hook unregistered */
-static int tp4_zc_enable(struct packet_sock *po, int n)
+/* Stop copy mode, for queue pair @n - 1. */
+static void tp4_zc_unhook(struct packet_sock *po, int n,
+			  tp4_set_hook_t set_hook)
+{
+	WRITE_ONCE(po->tp4_zc_pair, n);
+	/* tp4_zc_pair is set, so the hook stays unregistered. If NETDEV_DOWN
+	 * did it before, nobody has waited for the packets that are being
+	 * received.
+	 */
+	set_hook(&po->sk, false);
+	synchronize_net();
+}
+
+/* Copy mode goes on until all that can be checked before has been checked, so
+ * that a refusal loses no packets. @set_hook is NULL if the hook is already
+ * unregistered.
+ */
+static int tp4_zc_enable(struct packet_sock *po, int n,
+			 tp4_set_hook_t set_hook)
 {
 	struct tp4_queue *rx = po->tp4_queue[TP4_RX];
 	struct tp4_queue *tx = po->tp4_queue[TP4_TX];
@@ -220,7 +250,10 @@ static int tp4_zc_enable(struct packet_sock *po, int n)
 	err = -EBUSY;
 	if (!tp4_zc_take_tx(po))
 		goto free;
-	err = tp4_zc_command(zc, TP4_ENABLE);
+	if (set_hook)
+		tp4_zc_unhook(po, n, set_hook);
+	/* The socket may have joined a fanout group since the check. */
+	err = po->fanout ? -EINVAL : tp4_zc_command(zc, TP4_ENABLE);
 	if (err)
 		goto give_tx;
 
@@ -257,18 +290,12 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 
 	if (zc)
 		tp4_zc_disable(zc, ECANCELED);
-	WRITE_ONCE(po->tp4_zc_pair, n);
-	if (n) {
-		/* tp4_zc_pair is set, so the hook stays unregistered. If
-		 * NETDEV_DOWN did it before, nobody has waited for the packets
-		 * that are being received.
-		 */
-		set_hook(sk, false);
-		synchronize_net();
-		if (po->ifindex > 0)
-			err = tp4_zc_enable(po, n);
-		else if (po->fanout)
-			err = -EINVAL;
+	if (n && po->ifindex > 0) {
+		err = tp4_zc_enable(po, n, set_hook);
+	} else if (n) {
+		/* bind() does the rest. */
+		tp4_zc_unhook(po, n, set_hook);
+		err = po->fanout ? -EINVAL : 0;
 	}
 	if (!n || err) {
 		WRITE_ONCE(po->tp4_zc_pair, 0);
@@ -327,7 +354,7 @@ int tp4_zc_bind(struct sock *sk)
 	lock_sock(sk);
 	rtnl_lock();
 	if (po->tp4_zc_pair && !tp4_zc_of(po))
-		err = tp4_zc_enable(po, po->tp4_zc_pair);
+		err = tp4_zc_enable(po, po->tp4_zc_pair, NULL);
 	rtnl_unlock();
 	release_sock(sk);
 	return err;

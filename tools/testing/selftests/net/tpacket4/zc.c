@@ -2,10 +2,13 @@
 /* AF_PACKET V4, zero-copy mode: PACKET_ZEROCOPY, its errors, conflicts about a
  * queue, and what is returned when the mode is left or the device is removed.
  */
+#include "diag.h"
 #include "xsk.h"
 #include "zc.h"
 
+#include <pthread.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 FIXTURE(zc) {
 	struct zc z;			/* rings, all posted, not bound */
@@ -393,6 +396,91 @@ TEST_F(zc, copy_mode_in_flight)
 	EXPECT_EQ(1U, self->z.s.errors[0]);
 }
 
+/* Sends packets without a pause, and then says how many. */
+static void send_until(int fd, int *stop, unsigned int *sent)
+{
+	char pkt[60];
+
+	fill_packet(pkt, sizeof(pkt), 0);
+	while (!__atomic_load_n(stop, __ATOMIC_ACQUIRE)) {
+		*sent += send(fd, pkt, sizeof(pkt), 0) == sizeof(pkt);
+		usleep(100);
+	}
+}
+
+/* A refusal does not interrupt a capture in copy mode. */
+TEST_F_TIMEOUT(zc, refused_without_loss, 120)
+{
+	struct tpacket_stats_v4 st;
+	unsigned int i, seen = 0;
+	struct {
+		int stop;
+		unsigned int sent;
+	} *shared;
+	int plain;
+	pid_t pid;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(shared != MAP_FAILED);
+	plain = plain_socket(_metadata, if_a, 0);
+	ASSERT_EQ(0, bind_b(&self->z));
+	/* what is sent here stays here: zero-copy mode cannot be entered */
+	ASSERT_EQ(0, net_batch("tc", "qdisc add dev v4b root plug\n"));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		send_until(plain, &shared->stop, &shared->sent);
+		_exit(0);
+	}
+	for (i = 0; i < 100; i++) {
+		EXPECT_EQ(-ENXIO, zc_set(&self->z, 100));
+		usleep(1000);
+	}
+	ASSERT_EQ(0, zc_send_seq(&self->z, LONG_LEN, 1));
+	for (i = 0; i < 100; i++) {
+		EXPECT_EQ(-EBUSY, zc_set(&self->z, 1));
+		usleep(1000);
+	}
+	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, wait_for_exit(pid));
+	ASSERT_EQ(0, pv4_stats(self->z.s.fd, &st));
+	/* those that had no room were seen, too */
+	seen = st.tp_packets;
+	EXPECT_LT(0U, shared->sent);
+	EXPECT_EQ(shared->sent, seen);
+	close(plain);
+}
+
+/* packet_diag looks at rings for a moment, which does not make them busy. */
+TEST_F_TIMEOUT(zc, not_busy_for_diag, 120)
+{
+	int i, err, busy = 0, rounds = pv4_fast() ? 100 : 500;
+	struct diag d;
+	struct stat st;
+	pid_t pid;
+
+	ASSERT_EQ(0, fstat(self->z.s.fd, &st));
+	if (diag_find(st.st_ino, &d) == -ENOENT)
+		SKIP(return, "no packet_diag");
+	ASSERT_EQ(0, bind_b(&self->z));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	while (!pid)
+		diag_find(0, &d);
+	for (i = 0; i < rounds; i++) {
+		err = zc_set(&self->z, 1);
+		busy += err == -EBUSY;
+		ASSERT_TRUE(!err || err == -EBUSY);
+		ASSERT_EQ(0, zc_set(&self->z, 0));
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	EXPECT_EQ(0, busy) {
+		TH_LOG("EBUSY %d times of %d", busy, rounds);
+	}
+}
+
 TEST_F(zc, frozen_while_on)
 {
 	int arg = PACKET_FANOUT_LB << 16 | 1, fd = self->z.s.fd;
@@ -540,6 +628,83 @@ TEST_F(zc, off_returns_all)
 	EXPECT_EQ(0, zc_send_seq(z, 200, 3));
 	EXPECT_TRUE(zc_reap_all(z, WAIT_MS));
 	EXPECT_TRUE(zc_books_balance(z, NULL));
+}
+
+struct latency {
+	uint64_t longest;		/* ns */
+	int stop;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Wants the CPU each millisecond, before all others. */
+static void *wake_often(void *arg)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	struct latency *l = arg;
+	uint64_t last, now;
+
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
+	for (last = now_ns(); !__atomic_load_n(&l->stop, __ATOMIC_ACQUIRE);
+	     last = now) {
+		usleep(1000);
+		now = now_ns();
+		if (now - last > l->longest)
+			l->longest = now - last;
+	}
+	return NULL;
+}
+
+/* When the mode is left, large rings do not keep the CPU from others. */
+TEST_F_TIMEOUT(zc, off_with_large_rings, 300)
+{
+	unsigned int i, round, nr = pv4_fast() ? 1 << 18 : 1 << 20;
+	struct pv4_cfg cfg = { .rx_nr = nr, .tx_nr = nr, .frames = 16 };
+	uint64_t start, took = 0;
+	struct latency l;
+	struct pv4 s;
+	pthread_t t;
+
+	pin_to_cpu(0);
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	memset(s.map, 0, s.map_len);
+	ASSERT_EQ(0, pv4_bind(s.fd, if_b, ETH_P_ALL));
+	for (round = 0; round < 5; round++) {
+		ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY, 1));
+		for (i = 0; i < nr; i++) {
+			s.rx.desc[i] = (struct tpacket4_desc) {
+				.flags = TP4_DESC_KERNEL,
+			};
+			s.tx.desc[i] = (struct tpacket4_desc) {
+				.len = 60, .flags = TP4_DESC_KERNEL,
+			};
+		}
+		l = (struct latency){ 0 };
+		ASSERT_EQ(0, pthread_create(&t, NULL, wake_often, &l));
+		usleep(10000);
+		start = now_ns();
+		ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY, 0));
+		took = now_ns() - start;
+		__atomic_store_n(&l.stop, 1, __ATOMIC_RELEASE);
+		ASSERT_EQ(0, pthread_join(t, NULL));
+		for (i = 0; i < nr; i++)
+			ASSERT_FALSE((s.rx.desc[i].flags | s.tx.desc[i].flags) &
+				     TP4_DESC_KERNEL);
+		TH_LOG("%llu us, of which another thread waited %llu",
+		       (unsigned long long)took / 1000,
+		       (unsigned long long)l.longest / 1000);
+		/* The machine may have been busy with something else. */
+		if (l.longest < took / 3)
+			break;
+	}
+	EXPECT_GT(5U, round);
+	pv4_close(&s);
 }
 
 /* Entered with both rings already posted, and with neither */
