@@ -28,12 +28,12 @@ VIRTIO_SHORT += " -t unplug_under_load"
 # Only taps have offloads.
 VIRTIO_TAP = "-v both -t offloads"
 # A device without mergeable buffers has packets of one frame.
-VIRTIO_SMALL = "-t one_frame_a_packet -t offloads"
+VIRTIO_SMALL = "-t one_frame_per_packet -t offloads"
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.
 BOUNCE = "swiotlb=force"
 # The model sends so slowly that a short ring is full.
 SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
-FULL_RING = "-t stack_sends_beside_a_full_ring"
+FULL_RING = "-t stack_sends_with_full_ring"
 XL710_DEBUG_CASES = (
     "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp -t devmem"
 )

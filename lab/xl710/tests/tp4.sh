@@ -195,8 +195,8 @@ if [ "$SHORT" ]; then
 	[ "$(cat /proc/sys/net/core/max_skb_frags)" -le 17 ] ||
 		sizes='-t ring_sizes'
 	# A test begins with a reset of the ports: some five seconds
-	TP4_TESTS=${TP4_TESTS:--v both -v reset -t af_xdp -t hundred_thousand
-		-t dry_ring_asks_for_a_kick -t kill_under_load -t steering
+	TP4_TESTS=${TP4_TESTS:--v both -v reset -t af_xdp -t hundred_thousand_packets
+		-t empty_ring_needs_kick -t kill_under_load -t steering
 		-t xdp -t metadata $sizes}
 	MTUS=8900
 fi

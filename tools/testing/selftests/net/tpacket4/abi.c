@@ -173,7 +173,7 @@ TEST_F(opt, memreg_efault)
 }
 
 /* Private memory and a memfd work alike; huge_pages.c tests huge pages. */
-TEST_F(opt, memreg_kinds)
+TEST_F(opt, memreg_memory_types)
 {
 	int mem = memfd_create("tpacket4", 0), fd;
 	char *p;

@@ -302,7 +302,7 @@ TEST_F(tx, split_header)
 }
 
 /* The rest of a chain may be posted later; a kick before that does nothing. */
-TEST_F(tx, chain_in_two_goes)
+TEST_F(tx, chain_posted_in_parts)
 {
 	struct tpacket4_desc d[3] = {
 		{ .idx = 3, .len = 40, .flags = TP4_PKT_CONT },
@@ -438,7 +438,7 @@ static void add_stats(struct __test_metadata *_metadata, int fd,
 }
 
 /* A receiver that is too slow loses packets, and all of them are counted. */
-TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
+TEST_F_TIMEOUT(pair, drop_count, 120)
 {
 	uint32_t total = pv4_fast() ? 20000 : 100000, got = 0, last = 0;
 	struct tpacket_stats_v4 sum = { 0 };
@@ -481,7 +481,7 @@ TEST_F_TIMEOUT(pair, sent_is_received_plus_dropped, 120)
 }
 
 /* With one area for both rings, packets are forwarded without copying. */
-TEST_F(pair, forward_within_one_area)
+TEST_F(pair, forward_in_one_area)
 {
 	struct pv4_cfg cfg = {
 		.ifname = if_b, .rx_nr = 256, .tx_nr = 256, .headroom = 64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: descriptors. Bad ones are returned with an error and do not
+/* AF_PACKET V4: descriptors. Invalid ones are returned with an error and do not
  * affect others, missing ones cause drops that are counted, and none is lost.
  */
 #include "invalid_desc.h"
@@ -34,8 +34,8 @@ FIXTURE_TEARDOWN(tx_desc)
 	free(self->buf);
 }
 
-/* Each bad descriptor between two good ones, posted as one batch. */
-TEST_F(tx_desc, bad_among_good)
+/* Each invalid descriptor between two valid ones, posted as one batch. */
+TEST_F(tx_desc, invalid_between_valid)
 {
 	struct tpacket4_desc d[BATCH_DESCS], back;
 	struct batch_back seen = { 0 };
@@ -66,10 +66,10 @@ TEST_F(tx_desc, bad_among_good)
 	EXPECT_EQ(1U, st.tx_no_desc);
 }
 
-/* A chain of three with each bad descriptor at each position, also across the
- * end of the ring, followed by a good packet.
+/* A chain of three with each invalid descriptor at each position, also across
+ * the end of the ring, followed by a valid packet.
  */
-TEST_F(tx_desc, bad_in_chain)
+TEST_F(tx_desc, invalid_in_chain)
 {
 	const struct invalid_desc *end = invalid_descs +
 					 ARRAY_SIZE(invalid_descs);
@@ -110,8 +110,8 @@ TEST_F(tx_desc, bad_in_chain)
 	EXPECT_EQ(-EAGAIN, plain_recv(self->rx, self->buf, 1 << 17, QUIET_MS));
 }
 
-/* Two bad descriptors in one chain: each gets its own error. */
-TEST_F(tx_desc, two_bad_in_chain)
+/* Two invalid descriptors in one chain: each gets its own error. */
+TEST_F(tx_desc, two_invalid_in_chain)
 {
 	struct tpacket4_desc d[3] = {
 		{ .idx = 999, .len = 60, .flags = TP4_PKT_CONT },
@@ -158,7 +158,7 @@ TEST_F(tx_desc, packet_too_long)
 	EXPECT_EQ(MAX_LEN, send_chain(&self->s, 1, MAX_LEN, errors));
 	EXPECT_EQ(0, send_chain(&self->s, 1, MAX_LEN + 1, errors));
 	EXPECT_EQ(1U, errors[EMSGSIZE]);
-	/* a tag has room of its own */
+	/* room for a VLAN tag is additional */
 	for (i = 0; i < ARRAY_SIZE(tags); i++) {
 		fill_packet(f, 2048, 0);
 		if (tags[i]) {
@@ -421,7 +421,7 @@ TEST_F(rx_desc, chain_does_not_fit)
 }
 
 /* An invalid idx uses up its slot, but loses no packet. */
-TEST_F(rx_desc, bad_idx)
+TEST_F(rx_desc, invalid_idx)
 {
 	const uint64_t bad[] = {
 		self->nr, ~0ULL, 1ULL << 32, 1ULL << 53, 1ULL << 63,
@@ -437,7 +437,7 @@ TEST_F(rx_desc, bad_idx)
 	inject(_metadata, self, n, 60, &st);
 	EXPECT_EQ(0U, st.tp_drops);
 	EXPECT_EQ(n, st.rx_invalid_descs);
-	/* good frames are in order; a bad one may be returned early */
+	/* valid frames are in order; an invalid one may be returned early */
 	for (i = 0; i < 2 * n; i++) {
 		ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d, WAIT_MS));
 		EXPECT_EQ(0, d.flags);
@@ -460,7 +460,7 @@ TEST_F(rx_desc, bad_idx)
 /* In the middle of a chain: the next packet is complete, and every frame is
  * returned once.
  */
-TEST_F(rx_desc, bad_idx_in_chain)
+TEST_F(rx_desc, invalid_idx_in_chain)
 {
 	unsigned int place, i, good = 0, base = 0;
 	struct tpacket_stats_v4 st;
@@ -501,8 +501,7 @@ TEST_F(rx_desc, bad_idx_in_chain)
 		good += whole;
 		for (i = 0; i < n; i++)
 			EXPECT_GE(1U, seen[i]);
-		/* use up the remaining frames, so that each round starts anew
-		 */
+		/* use up the remaining frames for the next round */
 		while (self->s.rx.used != self->s.rx.avail) {
 			inject(_metadata, self, 1, 60, &st);
 			ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d,
@@ -553,7 +552,7 @@ TEST_F(rx_desc, slots_in_order)
 }
 
 /* A program that overwrites the whole ring only harms itself. */
-TEST_F(rx_desc, scribbled_ring)
+TEST_F(rx_desc, random_descriptors)
 {
 	struct tpacket_stats_v4 st;
 	unsigned int i, k, errors = 0;

@@ -65,7 +65,7 @@ TEST(no_link_layer_header)
 	close(tun);
 }
 
-/* An address that is longer than in struct sockaddr_ll must be given whole. */
+/* An address longer than that of struct sockaddr_ll must be complete. */
 TEST(long_link_layer_addresses)
 {
 	enum { ADDR_LEN = 16 };		/* of a tunnel over IPv6 */

@@ -116,7 +116,7 @@ static int do_up(struct ctx *c)
 	return do_flags(c, IFF_UP);
 }
 
-/* If some of its queues come up and others do not, none is left that does. */
+/* If only some of its queues come up, this must undo them. */
 static int do_up_or_copy(struct ctx *c)
 {
 	int err = do_up(c);
@@ -169,13 +169,13 @@ static int do_no_xdp(struct ctx *c)
 struct step {
 	int (*fn)(struct ctx *c);
 	const char *name;
-	/* The number of faults that make it fail varies, as the kernel has
-	 * reserves. Some must.
+	/* The number of faults until it fails varies, because the kernel has
+	 * reserves.
 	 */
 	enum { MAY_FAIL, COPIES, ALLOCATES } what;
 };
 
-/* In the order of the paper, and in that of the RFC's sample */
+/* bind() last, as in the paper, or first, as in the RFC's sample */
 static const struct step after_bind[] = {
 	{ do_memreg, "memreg", ALLOCATES },
 	{ do_version, "version", COPIES },
@@ -295,7 +295,7 @@ FIXTURE_SETUP(fault)
 	self->inet = socket(AF_INET, SOCK_DGRAM, 0);
 	ASSERT_LE(0, self->inet);
 	if (variant->steps == device) {
-		/* its MTU needs that */
+		/* needed for its MTU */
 		self->prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
 		ASSERT_LE(0, self->prog);
 		ASSERT_EQ(0, two_channels());
@@ -378,7 +378,7 @@ static void check_alive(struct __test_metadata *_metadata)
 	zc_close(&b);
 }
 
-/* ---- one after the other ---- */
+/* ---- fail the n-th allocation ---- */
 
 static int arm(int nth, unsigned int n)
 {
@@ -399,7 +399,7 @@ static bool disarm(int nth)
 	return happened;
 }
 
-TEST_F_TIMEOUT(fault, each_one_fails, 600)
+TEST_F_TIMEOUT(fault, fail_nth, 600)
 {
 	struct ctx c = {
 		.area = self->area, .ifindex = self->ifindex,
@@ -430,13 +430,13 @@ TEST_F_TIMEOUT(fault, each_one_fails, 600)
 	check_alive(_metadata);
 }
 
-/* ---- all from a point on ---- */
+/* ---- fail all allocations from the n-th on ---- */
 
 static const struct kind {
 	const char *name;
 	unsigned int by;		/* of what its space counts */
 } kinds[] = {
-	/* bytes: smaller than any relevant object */
+	/* bytes: less than any relevant object */
 	{ "failslab", 32 },
 	/* pages */
 	{ "fail_page_alloc", 1 },
@@ -470,11 +470,10 @@ static unsigned int more_than(unsigned int space, unsigned int by)
 	return space + (step > by ? step : by);
 }
 
-/* No object, or no page, is to be had once so many have been given out: those
- * of large tables neither, which are made of pages where kmalloc() fails, and
- * of single pages where it fails to find them side by side.
+/* After a number of objects or pages, all allocations fail, including those of
+ * the large tables that fall back to contiguous and then to single pages.
  */
-TEST_F_TIMEOUT(fault, all_the_rest_fails, 900)
+TEST_F_TIMEOUT(fault, fail_from_nth, 900)
 {
 	unsigned int space, failed[ARRAY_SIZE(kinds)], k;
 	struct ctx c = {

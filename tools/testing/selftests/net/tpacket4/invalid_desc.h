@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Descriptors that the kernel must refuse, for the selftests of AF_PACKET V4 in
- * both modes. A bad descriptor is returned with its error and does not affect
- * others.
+ * both modes. An invalid descriptor is returned with its error and does not
+ * affect others.
  */
 #ifndef TPACKET4_INVALID_DESC_H
 #define TPACKET4_INVALID_DESC_H
@@ -12,7 +12,7 @@
 #define TX_MTU		1500
 #define MAX_LEN		(TX_MTU + ETH_HLEN)
 #define AREA_FRAMES	512
-#define GOOD_IDX	400	/* idx of good descriptors, or more */
+#define GOOD_IDX	400	/* lowest idx of valid descriptors */
 
 struct invalid_desc {
 	struct tpacket4_desc d;
@@ -45,16 +45,16 @@ static const struct invalid_desc invalid_descs[] = {
 	{ { .idx = 315, .len = 2048 }, EMSGSIZE, "a whole frame, too long" },
 };
 
-/* ---- each bad one between two good ones ---- */
+/* ---- invalid descriptors between valid ones ---- */
 
 #define BATCH_DESCS	(2 * ARRAY_SIZE(invalid_descs) + 1)
 
 struct batch_back {
-	unsigned int good;		/* how many */
-	unsigned int bad;		/* which, a bit each */
+	unsigned int good;		/* number */
+	unsigned int bad;		/* bit mask */
 };
 
-/* The good packet number i, which is even, has 100 + i bytes. Returns their
+/* The valid packet number i, which is even, has 100 + i bytes. Returns their
  * sum.
  */
 static inline int make_batch(struct pv4 *s, struct tpacket4_desc *d)
@@ -109,7 +109,7 @@ static inline void check_all_back(struct __test_metadata *_metadata,
 	EXPECT_EQ((1u << ARRAY_SIZE(invalid_descs)) - 1, back->bad);
 }
 
-/* ---- a bad one in a chain, then a good one ---- */
+/* ---- an invalid descriptor in a chain, then a valid packet ---- */
 
 #define CHAIN_GOOD	(GOOD_IDX + 20)
 

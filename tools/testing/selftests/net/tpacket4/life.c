@@ -391,7 +391,7 @@ TEST_F(life, area_of_two_processes)
 /* A V4 socket is passed on, its rings are mapped by another process, and its
  * creator has exited.
  */
-TEST_F(life, socket_passed_on)
+TEST_F(life, socket_passed)
 {
 	int sv[2], fd, i, status;
 	pid_t pid;
@@ -432,7 +432,7 @@ TEST_F(life, socket_passed_on)
 }
 
 /* After fork() with shared memory, either side may use the rings. */
-TEST_F(life, fork_takes_over)
+TEST_F(life, rings_after_fork)
 {
 	int status, i;
 	pid_t pid;
@@ -605,7 +605,7 @@ TEST_F(life, netns_move_under_traffic)
 /* The namespace is removed when the last packet of its sockets is gone. A veth
  * pair with one end in it is removed, too.
  */
-TEST(netns_gone)
+TEST(netns_deleted)
 {
 	static const char if_c[] = "v4c", if_d[] = "v4d";
 	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };

@@ -134,7 +134,7 @@ TEST_F(meta, ring_request)
 }
 
 /* On a ring without metadata, nothing is written and no flag is set. */
-TEST_F(meta, not_asked_for)
+TEST_F(meta, not_requested)
 {
 	struct pv4_cfg cfg = {
 		.ifname = if_b, .rx_nr = pv4_min_descs(),
@@ -261,7 +261,7 @@ TEST_F(meta, vlan)
 /* A timestamp of the stack, when some socket requests one, is distinguished
  * from that of the copy.
  */
-TEST_F(meta, software_stamp)
+TEST_F(meta, software_timestamp)
 {
 	__u64 end = now_ms() + WAIT_MS, before;
 	int fd, on = 1;
@@ -556,7 +556,7 @@ TEST_F(meta, gso_types)
 }
 
 /* Invalid metadata is returned, and the next packet is sent. */
-TEST_F(meta, refused)
+TEST_F(meta, invalid_requests)
 {
 	static const struct tpacket4_meta bad[] = {
 		{ .flags = 0x80000000 },
@@ -672,7 +672,7 @@ static int forward_one(struct pv4 *from, struct pv4 *to)
 /* Forwards packets unchanged from one pair to another, with the checksum
  * missing or unsegmented, until an end without offloads.
  */
-TEST_F(meta, forwarded)
+TEST_F(meta, forward)
 {
 	struct tpacket4_meta m;
 	static char pkt[SIZE];

@@ -92,7 +92,7 @@ static inline void fill_ip4(char *p, int proto, size_t payload, uint32_t seq)
 	fill_l4(l4, proto, len, pseudo_sum(ip, proto, len));
 }
 
-/* The same of TCP behind IPv6 */
+/* Same for TCP over IPv6 */
 static inline void fill_ip6(char *p, size_t payload, uint32_t seq)
 {
 	size_t len = header_len(IPPROTO_TCP) + payload;

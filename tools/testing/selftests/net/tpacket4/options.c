@@ -83,7 +83,7 @@ TEST_F(options, ring_request_sizes)
 			}
 			if (sizes[i].err)
 				continue;
-			/* and without the ring again, by as many */
+			/* removing the ring frees as many */
 			req = ring_opt(-1, 0);
 			EXPECT_EQ(0, pv4_setopt(self->fd, ring_opts[k], &req,
 						sizes[i].len));
@@ -150,8 +150,8 @@ TEST_F(options, ring_request_flags)
 	}
 }
 
-/* What the stack gets is what is received. */
-TEST_F(options, to_stack_is_for_rx)
+/* Only received packets are copied to the stack. */
+TEST_F(options, to_stack_only_for_rx)
 {
 	unsigned int nr = pv4_min_descs();
 	struct stat st;
@@ -174,7 +174,7 @@ TEST_F(options, to_stack_is_for_rx)
 	EXPECT_EQ(0U, d.rx.pdr_features);
 }
 
-/* A tail that is not mapped, though it is part of the length. */
+/* The length includes a tail that is not mapped. */
 TEST_F(options, tail_not_mapped)
 {
 	size_t page = getpagesize();
@@ -244,7 +244,7 @@ static int get_int(int fd, int opt)
 	return getsockopt(fd, SOL_PACKET, opt, &val, &len) ? -errno : val;
 }
 
-TEST_F(options, not_for_v4)
+TEST_F(options, unsupported_by_v4)
 {
 	static const int opts[] = {
 		PACKET_TX_HAS_OFF, PACKET_COPY_THRESH, PACKET_VNET_HDR,
@@ -272,7 +272,7 @@ TEST_F(options, not_for_v4)
 	}
 }
 
-TEST_F(options, timestamp_is_taken)
+TEST_F(options, timestamp)
 {
 	/* raw hardware and software, of linux/net_tstamp.h */
 	static const int vals[] = { 1 << 6, 1 << 4, 0 };

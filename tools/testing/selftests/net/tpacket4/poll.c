@@ -135,7 +135,7 @@ TEST_F_TIMEOUT(pollout, all_refused, 120)
 }
 
 /* A rule refuses all of them. */
-TEST_F_TIMEOUT(pollout, all_dropped_by_a_rule, 120)
+TEST_F_TIMEOUT(pollout, all_dropped_by_rule, 120)
 {
 	ASSERT_EQ(0, net_batch("tc", "qdisc add dev v4a clsact\n"));
 	ASSERT_EQ(0, net_batch("tc",
@@ -147,7 +147,7 @@ TEST_F_TIMEOUT(pollout, all_dropped_by_a_rule, 120)
 }
 
 /* Packets in a full queue free their frames much later. */
-TEST_F_TIMEOUT(pollout, held_by_a_qdisc, 120)
+TEST_F_TIMEOUT(pollout, held_by_qdisc, 120)
 {
 	pid_t pid;
 
@@ -244,7 +244,7 @@ static void wake_at(struct __test_metadata *_metadata, struct pv4 *tx,
 	EXPECT_EQ(POLLIN, poll_for(rx->s.fd, POLLIN, 0));
 }
 
-TEST_F_TIMEOUT(pollin, as_many_as_wanted, 120)
+TEST_F_TIMEOUT(pollin, rcvlowat, 120)
 {
 	unsigned int nr = self->rx.s.rx.size, i;
 	const unsigned int slots[] = { 1, 2, 7, nr / 4, nr - 1, nr };
@@ -261,7 +261,7 @@ TEST_F_TIMEOUT(pollin, as_many_as_wanted, 120)
 }
 
 /* A program that keeps frames and waits for the next one */
-TEST_F_TIMEOUT(pollin, behind_those_that_are_kept, 120)
+TEST_F_TIMEOUT(pollin, frames_kept, 120)
 {
 	unsigned int i;
 
@@ -277,7 +277,7 @@ TEST_F_TIMEOUT(pollin, behind_those_that_are_kept, 120)
 }
 
 /* If fewer are posted than wanted, all of them are needed. */
-TEST_F_TIMEOUT(pollin, as_many_as_are_posted, 120)
+TEST_F_TIMEOUT(pollin, fewer_posted, 120)
 {
 	unsigned int i, nr = self->rx.s.rx.size;
 
@@ -292,7 +292,7 @@ TEST_F_TIMEOUT(pollin, as_many_as_are_posted, 120)
 }
 
 /* Too few frames are left for a packet, and so, perhaps, for any other. */
-TEST_F_TIMEOUT(pollin, when_a_packet_finds_too_few, 120)
+TEST_F_TIMEOUT(pollin, too_few_frames, 120)
 {
 	unsigned int i, nr = self->rx.s.rx.size;
 	pid_t pid;

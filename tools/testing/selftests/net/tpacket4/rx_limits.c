@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: a bound socket receives from one device or from all, and
- * nothing before it is bound; and a program cannot make the kernel do unlimited
- * work.
+/* AF_PACKET V4: a socket receives nothing before bind(), and the packets of one
+ * or of all devices afterwards. A program cannot cause unlimited work in the
+ * kernel.
  */
 #include "common.h"
 
@@ -51,14 +51,14 @@ TEST_F_TIMEOUT(rx, any_device, 120)
 					  i));
 		ASSERT_EQ(i, recv_one(&self->s, WAIT_MS));
 	}
-	/* one that comes later, too */
+	/* also one that is added later */
 	ASSERT_EQ(0, add_pair("v4e", "v4f", MTU));
 	i = plain_socket(_metadata, "v4e", 0);
 	ASSERT_EQ(100, send_plain(i, 7));
 	EXPECT_EQ(7, recv_one(&self->s, WAIT_MS));
 	close(i);
 
-	/* one only, and all again */
+	/* one device only, then all again */
 	ASSERT_EQ(0, pv4_bind(self->s.fd, if_b, ETH_P_ALL));
 	ASSERT_EQ(100, send_plain(self->out_c, 2));
 	ASSERT_EQ(100, send_plain(self->out_a, 3));
@@ -95,7 +95,7 @@ TEST_F_TIMEOUT(rx, nothing_before_bind, 120)
 	pv4_close(&s);
 }
 
-/* ---- bad descriptors ---- */
+/* ---- invalid descriptors ---- */
 
 static unsigned int count_back(struct pv4 *s)
 {
@@ -110,7 +110,7 @@ static unsigned int count_back(struct pv4 *s)
 /* A ring full of invalid descriptors: the kernel only checks a few of them per
  * packet. With more packets, all are returned.
  */
-TEST_F_TIMEOUT(rx, bad_descriptors_cost_little_each_packet, 120)
+TEST_F_TIMEOUT(rx, invalid_descs_per_packet, 120)
 {
 	unsigned int nr = 1 << 15, limit = 1024, i, n, most = 0, back = 0;
 	struct pv4_cfg cfg = { .ifname = if_b, .rx_nr = nr, .frames = 256 };

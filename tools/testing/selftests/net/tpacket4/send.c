@@ -168,7 +168,7 @@ TEST_F(send, blocking_send)
 /* A blocking send can be interrupted; the packets are still sent. It returns
  * the bytes sent, or an error if there are none.
  */
-TEST_F(send, blocking_send_ends)
+TEST_F(send, blocking_send_interrupted)
 {
 	struct timeval tv = { .tv_usec = 100000 };
 	uint64_t start;
@@ -216,7 +216,7 @@ static void splice_one_byte(struct __test_metadata *_metadata, int fd)
 	close(fds[1]);
 }
 
-TEST_F(send, splice_is_told_no_more_than_it_has)
+TEST_F(send, splice_length)
 {
 	ASSERT_EQ(0, post_one(&self->tx, 1));
 	splice_one_byte(_metadata, self->tx.fd);
@@ -224,7 +224,7 @@ TEST_F(send, splice_is_told_no_more_than_it_has)
 	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
 }
 
-TEST_F(send, splice_is_told_no_more_by_v2)
+TEST_F(send, splice_length_v2)
 {
 	struct tpacket_req req = {
 		.tp_block_size = getpagesize(),

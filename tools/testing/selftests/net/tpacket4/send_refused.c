@@ -90,7 +90,7 @@ static unsigned int errors_told(const struct pv4 *s)
 }
 
 /* Every third packet of a batch and more is dropped by the rule. */
-TEST_F_TIMEOUT(refused, egress_drop_tells_an_errno, 120)
+TEST_F_TIMEOUT(refused, egress_drop, 120)
 {
 	unsigned int i, nr = 100, good = 0, bad = 0;
 	struct pv4 *tx = &self->tx;
@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(refused, blocking_send_returns, 120)
 }
 
 /* A device without a carrier drops packets, too. */
-TEST_F_TIMEOUT(refused, no_carrier_tells_an_errno, 120)
+TEST_F_TIMEOUT(refused, no_carrier, 120)
 {
 	struct pv4 *tx = &self->tx;
 	int i;
@@ -198,7 +198,7 @@ TEST_F_TIMEOUT(refused, no_carrier_tells_an_errno, 120)
 /* With a qdisc: depending on timing, the qdisc, the driver, or the stack after
  * the qdisc was removed drops them. They are returned in any case.
  */
-TEST_F_TIMEOUT(refused, peer_down_gives_back, 120)
+TEST_F_TIMEOUT(refused, peer_down, 120)
 {
 	struct pv4 *tx = &self->tx;
 	int i, round;
@@ -263,7 +263,7 @@ TEST_F_TIMEOUT(refused, queue_full_of_others, 120)
 }
 
 /* A packet that is too long for the qdisc is refused and does not wait. */
-TEST_F_TIMEOUT(refused, too_long_for_the_qdisc, 120)
+TEST_F_TIMEOUT(refused, too_long_for_qdisc, 120)
 {
 	struct pv4 *tx = &self->tx;
 	int i;
@@ -561,7 +561,7 @@ TEST_F(modem, waiting_packets_are_not_built)
 /* ---- headers of varying length ---- */
 
 /* V4 may send what a plain send of as many bytes may. */
-TEST_F(modem, header_as_short_as_others_may_send)
+TEST_F(modem, short_header)
 {
 	int plain = plain_socket(_metadata, AX25_DEV, 0), len, got, want;
 	char pkt[128] = { 1 };		/* a command to the modem */

@@ -59,7 +59,7 @@ FIXTURE_TEARDOWN(full)
 /* A blocking send with every slot posted returns when all of them have been
  * returned, and not before.
  */
-TEST_F_TIMEOUT(full, blocking_send_waits_for_every_slot, 120)
+TEST_F_TIMEOUT(full, blocking_send_waits_for_all_slots, 120)
 {
 	struct pv4 *tx = &self->e.tx, *rx = &self->e.rx;
 	unsigned int i, len = variant->len;
@@ -87,7 +87,7 @@ TEST_F_TIMEOUT(full, blocking_send_waits_for_every_slot, 120)
 }
 
 /* It does not return while packets are in flight. */
-TEST_F_TIMEOUT(full, blocking_send_waits_as_long_as_it_takes, 120)
+TEST_F_TIMEOUT(full, blocking_send_waits_for_in_flight, 120)
 {
 	struct pv4 *tx = &self->e.tx;
 	unsigned int i, len = variant->len;
@@ -265,7 +265,7 @@ static bool downs_told(const struct kicker *k, unsigned int n)
  * another one. Each time the socket's pending error is returned once, by
  * sendto() or SO_ERROR, and never lost.
  */
-TEST_F_TIMEOUT(wait, pending_error_is_told, 120)
+TEST_F_TIMEOUT(wait, pending_error, 120)
 {
 	struct kicker k = { .ifindex = if_nametoindex(if_a) };
 	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };

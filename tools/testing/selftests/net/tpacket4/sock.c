@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: binding, filters and fanout work as for every packet socket. */
+/* AF_PACKET V4: binding, filters and fanout work as for any packet socket. */
 #include "bpf.h"
 
 #include <linux/filter.h>

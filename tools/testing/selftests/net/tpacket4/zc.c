@@ -86,7 +86,7 @@ static int from_other_userns(struct zc *z)
 	return zc_set(z, 1) == -EPERM && zc_set(z, 0) == 0 ? 0 : 1;
 }
 
-TEST_F(zc, capability_elsewhere)
+TEST_F(zc, capability_other_userns)
 {
 	int status;
 	pid_t pid;
@@ -481,7 +481,7 @@ TEST_F_TIMEOUT(zc, not_busy_for_diag, 120)
 	}
 }
 
-TEST_F(zc, frozen_while_on)
+TEST_F(zc, rings_fixed_while_on)
 {
 	int arg = PACKET_FANOUT_LB << 16 | 1, fd = self->z.s.fd;
 	unsigned int nr = pv4_min_descs();

@@ -101,17 +101,16 @@ TEST_F(xdp, adjust_head)
 	use_change(_metadata, HEAD, -300, XDP_PASS, variant->frags);
 	ASSERT_EQ(0, send_it(self, size, 1));
 	EXPECT_EQ(-EAGAIN, recv_ring(self, QUIET_MS));
-	/* nor is so much room kept for the next packet */
+	/* nor is this headroom kept for the next packet */
 	use_change(_metadata, HEAD, 0, XDP_PASS, variant->frags);
 	ASSERT_EQ(0, send_it(self, size, 2));
 	EXPECT_TRUE(packet_ok(self->buf, recv_ring(self, WAIT_MS), size, 2));
 	expect_books(_metadata, self);
 }
 
-/* Changed and sent elsewhere; the next user of the frame does not see the
- * change.
+/* Changed, with other verdicts. The next packet in the frame does not see it.
  */
-TEST_F(xdp, adjust_head_elsewhere)
+TEST_F(xdp, adjust_head_other_verdicts)
 {
 	static const int acts[] = { XDP_TX, XDP_PASS_TO_KERNEL };
 	static const int deltas[] = { 4, -18 };
@@ -134,7 +133,7 @@ TEST_F(xdp, adjust_head_elsewhere)
 		}
 	}
 	use_change(_metadata, HEAD, 0, XDP_PASS, variant->frags);
-	/* copy mode also receives other packets: take them */
+	/* copy mode also receives other packets */
 	while (recv_ring(self, QUIET_MS) != -EAGAIN)
 		;
 	for (i = 0; i < 300; i++) {
@@ -178,8 +177,8 @@ TEST_F(xdp, adjust_tail)
 	expect_books(_metadata, self);
 }
 
-/* All but the first frames of a long packet are cut off, and not lost. */
-TEST_F(xdp, cut_frames_off)
+/* All frames of a long packet but the first are removed, and not lost. */
+TEST_F(xdp, remove_frames)
 {
 	int i, len;
 
@@ -199,7 +198,7 @@ TEST_F(xdp, cut_frames_off)
 }
 
 /* Packets that V4 or the program has dropped. If a copy is in one page, the
- * program is told that there is no room.
+ * helper returns an error.
  */
 static __s64 all_drops(const char *ifname)
 {
@@ -210,7 +209,7 @@ static __s64 all_drops(const char *ifname)
 /* A packet that fills its frames and then grows has no room: it is dropped, and
  * its frames are not lost.
  */
-TEST_F(xdp, grows_out_of_its_frames)
+TEST_F(xdp, grow_beyond_frames)
 {
 	int i, room = 2048 - XDP_PACKET_HEADROOM;
 	__s64 drops;

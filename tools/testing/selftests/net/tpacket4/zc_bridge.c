@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A bridge of one V4 socket in zero-copy mode and one tap, so that a whole
- * stack answers through it. For zc_stack.sh.
+/* A bridge between a V4 socket in zero-copy mode and a tap, for zc_stack.sh.
  *
- * What the stack at the other end of the veth sends must be fit for a wire when
- * it comes out of the ring: no longer than the MTU, every checksum in place.
- * That is looked at here, packet by packet; a receiving stack would take the
- * kernel's word for it. Ends with SIGINT or SIGTERM, tells what it saw, and
- * fails if a packet was not as it should be.
+ * Packets that the stack at the other end of the veth sends must be valid on a
+ * wire when they are received from the ring: not longer than the MTU and with
+ * all checksums computed. The bridge checks each packet, because a receiving
+ * stack would trust the kernel. It ends with SIGINT or SIGTERM, prints
+ * counters, and fails if it has received an invalid packet.
  */
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -53,7 +52,7 @@ static void check_l4(const unsigned char *p, size_t len, int proto,
 		break;
 	case IPPROTO_UDP:
 		(*(v6 ? &count.udp6 : &count.udp))++;
-		/* IPv4 may go without */
+		/* optional over IPv4 */
 		if (!v6 && len >= 8 && !p[6] && !p[7])
 			return;
 		break;
@@ -163,7 +162,7 @@ static int get_mtu(const char *name)
 	return ifr.ifr_mtu;
 }
 
-/* All that the ring has, but not for ever: the other side waits, too. */
+/* At most one ring of packets, because the other direction waits. */
 static int ring_to_tap(struct zc *z, int tap, int mtu)
 {
 	static unsigned char buf[BUF_SIZE];
@@ -193,7 +192,7 @@ static int tap_to_ring(struct zc *z, int tap)
 
 	zc_reap(z);
 	for (n = 0; n < 32; n++) {
-		/* no more than there is room for: it would be lost */
+		/* no more than fit in the Tx ring, the rest would be lost */
 		if (z->s.nr_spare < 8 ||
 		    z->s.tx.size - (z->s.tx.avail - z->s.tx.used) < 8)
 			break;

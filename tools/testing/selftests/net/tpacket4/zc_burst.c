@@ -61,7 +61,7 @@ static int open_copy(struct zc *z, const char *ifname)
 	return zc_open(z, &cfg);
 }
 
-/* Posts it; the kick is the caller's. */
+/* Posts a packet without a kick. */
 static int put_long(struct _test_data_burst *self, unsigned int len,
 		    uint32_t seq)
 {
@@ -195,7 +195,7 @@ TEST_F_TIMEOUT(burst, stack_to_zc, 300)
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
 
-/* An address of if_a, and one behind if_b that nobody has to ask for. */
+/* An address of if_a, and a permanent neighbour behind if_b. */
 static int add_route(int mtu)
 {
 	char cmd[256];
@@ -208,9 +208,7 @@ static int add_route(int mtu)
 	return net_batch("ip", cmd);
 }
 
-/* 64 KiB in one send(), of which the stack makes one packet and the driver, for
- * the ring, many.
- */
+/* 64 KiB in one send(): one packet for the stack, many for the ring. */
 TEST_F_TIMEOUT(burst, gso_to_zc, 300)
 {
 	static const int mtus[] = { 1500, 9000 };
@@ -261,7 +259,7 @@ FIXTURE(mode_change) {
 };
 
 FIXTURE_VARIANT(mode_change) {
-	unsigned int posted;		/* when the packet comes that is too long */
+	unsigned int posted;		/* frames, too few for the packet */
 };
 
 FIXTURE_VARIANT_ADD(mode_change, few) { .posted = 60 };
@@ -272,7 +270,7 @@ FIXTURE_VARIANT_ADD(mode_change, one_more) { .posted = 129 };
 
 FIXTURE_VARIANT_ADD(mode_change, many) { .posted = 200 };
 
-#define LEAST_ROOM	320		/* that zero-copy mode takes */
+#define LEAST_ROOM	320		/* that zero-copy mode accepts */
 
 FIXTURE_SETUP(mode_change)
 {
@@ -307,11 +305,12 @@ static int send_len(struct _test_data_mode_change *self, unsigned int len,
 }
 
 /*
- * One packet wants more frames than are posted, and is dropped. Those that it
- * has taken go into zero-copy mode with the ring, and each of them comes back
- * once: with a packet, or without when the mode is left.
+ * One packet needs more frames than are posted and is dropped. The kernel still
+ * owns the frames that it has taken for this packet when zero-copy mode is
+ * entered. Each of them must be returned once, with a packet or when the mode
+ * is left.
  */
-TEST_F_TIMEOUT(mode_change, enter_the_mode, 120)
+TEST_F_TIMEOUT(mode_change, enter, 120)
 {
 	unsigned int i, n, posted = variant->posted;
 	struct zc *b = &self->b;
@@ -322,7 +321,7 @@ TEST_F_TIMEOUT(mode_change, enter_the_mode, 120)
 	ASSERT_EQ((int)n, send_len(self, n, 1));
 	ASSERT_FALSE(zc_take(b, &b->s.rx, &d));
 	ASSERT_EQ(0, zc_set(b, 1));
-	/* all the others behind them */
+	/* post all others behind them */
 	for (i = posted; i < b->s.rx.size; i++)
 		zc_rx_post(b, i);
 	for (i = 0; i < 3 * b->s.rx.size; i++) {
@@ -336,7 +335,7 @@ TEST_F_TIMEOUT(mode_change, enter_the_mode, 120)
 		}
 		ASSERT_TRUE(packet_ok(pv4_frame(&b->s, d.idx) + d.offset,
 				      d.len, 60, i));
-		/* a third of them stays away for a while */
+		/* keep a third of them for a while */
 		if (i % 3 == 0 && i < b->s.rx.size)
 			b->s.spare[b->s.nr_spare++] = d.idx;
 		else
@@ -354,8 +353,8 @@ TEST_F_TIMEOUT(mode_change, enter_the_mode, 120)
 	}
 }
 
-/* In and out at once. */
-TEST_F_TIMEOUT(mode_change, leave_the_mode, 120)
+/* Leave the mode immediately. */
+TEST_F_TIMEOUT(mode_change, leave, 120)
 {
 	unsigned int i, n = (variant->posted + 1) * LEAST_ROOM;
 	struct zc *b = &self->b;

@@ -16,10 +16,10 @@
  *	*_4001_FRAME_SIZE			abi memreg_einval
  *	POLL_RX, POLL_TX			zc_wake wake.poll_in, poll_out
  *	POLL_RXQ_FULL, POLL_TXQ_FULL		zc_wake wake.poll_timeout
- *	ALIGNED_INV_DESC*, UNALIGNED_INV_DESC*	zc_desc zc_desc.bad_among_good,
- *						bad_rx_idx
- *	*_INV_DESC_MULTI_BUFF			zc_desc zc_desc.bad_in_chain
- *	TOO_MANY_FRAGS				zc_desc zc_desc.too_long
+ *	ALIGNED_INV_DESC*, UNALIGNED_INV_DESC*	zc_desc invalid_between_valid,
+ *						invalid_rx_idx
+ *	*_INV_DESC_MULTI_BUFF			zc_desc invalid_in_chain
+ *	TOO_MANY_FRAGS				zc_desc too_long
  *	UMEM_HEADROOM				zc_data mix with headroom,
  *						zc_frames edges
  *	TEARDOWN				zc off_returns_all, zc_life
@@ -30,7 +30,7 @@
  *						other packet is too long for
  *						V4: it takes several frames,
  *						or zc_data none_posted)
- *	STAT_TX_INVALID				zc_desc zc_desc.bad_among_good
+ *	STAT_TX_INVALID				zc_desc invalid_between_valid
  *	STAT_RX_FULL, STAT_FILL_EMPTY		zc_data ring_full, none_posted
  *	XDP_PROG_CLEANUP			zc_xdp attach_under_traffic
  *	XDP_DROP_HALF				zc_xdp drop_half
@@ -377,7 +377,7 @@ TEST_F(pair, pieces)
 }
 
 /* An incomplete chain waits, and so does what is behind it. */
-TEST_F(pair, chain_in_two_goes)
+TEST_F(pair, chain_posted_in_parts)
 {
 	struct tpacket4_desc d[3] = {
 		{ .len = 400, .flags = TP4_PKT_CONT },
@@ -454,7 +454,7 @@ TEST_F(pair, both_ways)
 
 /* ---- a million packets ---- */
 
-TEST_F_TIMEOUT(pair, million, 600)
+TEST_F_TIMEOUT(pair, million_packets, 600)
 {
 	pass_many(_metadata, &self->a, &self->b, pv4_fast() ? 20000 : 1000000,
 		  self->b.s.rx.size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: descriptors. Bad ones are returned with their
- * error and do not affect others, and a program that writes garbage to the
- * rings only harms itself. The other end runs in softirq.
+/* AF_PACKET V4, zero-copy mode: descriptors. Invalid ones are returned with
+ * their error and do not affect others, and a program that writes garbage to
+ * the rings only harms itself. The other end runs in softirq.
  */
 #include "invalid_desc.h"
 #include "zc.h"
@@ -33,8 +33,8 @@ FIXTURE_TEARDOWN(zc_desc)
 	free(self->buf);
 }
 
-/* Each bad one between two good ones, all posted as one batch. */
-TEST_F(zc_desc, bad_among_good)
+/* Each invalid descriptor between two valid ones, posted as one batch. */
+TEST_F(zc_desc, invalid_between_valid)
 {
 	struct tpacket4_desc d[BATCH_DESCS], back;
 	struct batch_back seen = { 0 };
@@ -63,8 +63,10 @@ TEST_F(zc_desc, bad_among_good)
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
 
-/* A chain of three with each bad descriptor in each place, then a good one. */
-TEST_F(zc_desc, bad_in_chain)
+/* A chain of three with each invalid descriptor at each position, followed by a
+ * valid packet.
+ */
+TEST_F(zc_desc, invalid_in_chain)
 {
 	const struct invalid_desc *end = invalid_descs +
 					 ARRAY_SIZE(invalid_descs);
@@ -127,7 +129,7 @@ TEST_F(zc_desc, too_long)
 	EXPECT_EQ(MAX_LEN, send_chain(self, 1, MAX_LEN, errors));
 	EXPECT_EQ(-EAGAIN, send_chain(self, 1, MAX_LEN + 1, errors));
 	EXPECT_EQ(1U, errors[EMSGSIZE]);
-	/* a tag has room of its own */
+	/* room for a VLAN tag is additional */
 	for (tag = 0; tag < 2; tag++) {
 		fill_packet(f, 2048, 0);
 		if (tag) {
@@ -160,7 +162,7 @@ TEST_F(zc_desc, too_long)
 	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
 }
 
-/* A ring full of TP4_PKT_CONT must not block for ever. */
+/* A ring full of TP4_PKT_CONT must not block forever. */
 TEST_F(zc_desc, endless_chain)
 {
 	struct tpacket4_desc d = { .len = 20, .flags = TP4_PKT_CONT };
@@ -187,7 +189,7 @@ TEST_F(zc_desc, endless_chain)
 }
 
 /* An invalid idx uses up its slot, but loses no packet. */
-TEST_F(zc_desc, bad_rx_idx)
+TEST_F(zc_desc, invalid_rx_idx)
 {
 	const uint64_t bad[] = {
 		self->frames, ~0ULL, 1ULL << 32, 1ULL << 53, 1ULL << 63,
@@ -275,7 +277,7 @@ static void scribble(struct zc *z, uint32_t *x, unsigned int n)
  * Both ends write noise to their rings while packets are sent. Then two correct
  * sockets work.
  */
-TEST_F_TIMEOUT(zc_desc, scribbled_rings, 120)
+TEST_F_TIMEOUT(zc_desc, random_descriptors, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	int len, ms = pv4_fast() ? 1500 : 3000;
@@ -297,7 +299,7 @@ TEST_F_TIMEOUT(zc_desc, scribbled_rings, 120)
 				       NULL, 0);
 			if (i % 64)
 				continue;
-			/* noise that copy mode has sent may be on its way */
+			/* random packets of copy mode may be in flight */
 			err = zc_set(&self->b, i / 64 % 2);
 			if (err && err != -EBUSY)
 				_exit(1);

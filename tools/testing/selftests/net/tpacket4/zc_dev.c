@@ -5,7 +5,7 @@
  */
 #include "zc_life.h"
 
-/* ---- what happens to the device ---- */
+/* ---- operations on the device ---- */
 
 static int op_down_up(int i)
 {
@@ -46,7 +46,7 @@ static int load_programs(void)
 	err = xdp_keep(pass);
 	if (!err)
 		err = xdp_keep(kernel);
-	/* for generic programs, too, the kernel patches itself */
+	/* generic programs also modify kernel code */
 	return err ? err : xdp_attach("lo", pass, XDP_FLAGS_SKB_MODE);
 }
 
@@ -81,7 +81,7 @@ static int op_promisc_and_rename(int i)
 	return err ? -EIO : 0;
 }
 
-/* All of them, in an order that changes */
+/* All operations, in varying order */
 static int op_any(int i)
 {
 	static int n[5];
@@ -109,7 +109,7 @@ FIXTURE(op) {
 FIXTURE_VARIANT(op) {
 	int (*op)(int i);
 	int rounds;
-	bool may_fail;			/* what others left may be in the way */
+	bool may_fail;			/* in states left by others */
 };
 
 FIXTURE_VARIANT_ADD(op, down_up) { .op = op_down_up, .rounds = 20 };
@@ -141,7 +141,7 @@ FIXTURE_TEARDOWN(op)
 	pair_close(&self->p);
 }
 
-/* As it was before. */
+/* Restores the initial state. */
 static void op_reset(void)
 {
 	static const char * const name[] = { if_a, if_b };
@@ -156,7 +156,7 @@ static void op_reset(void)
 	}
 }
 
-/* One operation after another, under load, while @poll serves the queue */
+/* One operation after another, under load, while @poll processes the queue */
 static void do_rounds(struct __test_metadata *_metadata, struct pair *p,
 		      const struct _fixture_variant_op *op, int rounds,
 		      int (*poll)(int fd))
@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(op, under_load_busy_polling, 300)
 		  poll_by_sendto);
 }
 
-/* ---- the end ---- */
+/* ---- removal ---- */
 
 /* All frames are returned with the right error; the socket can be used again.
  */
@@ -226,7 +226,7 @@ static void expect_gone(struct __test_metadata *_metadata, struct zc *z)
 	zc_refill(z);
 }
 
-/* Either end is removed, moved away, or its namespace goes, under load. */
+/* Under load, either end is deleted or moved, or its namespace is deleted. */
 FIXTURE(gone) {
 	struct pair p;
 };
@@ -287,7 +287,7 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 			EXPECT_EQ(1, zc_get(b));
 			EXPECT_LE(0, receive(&self->p, 20));
 			EXPECT_TRUE(zc_books_balance(b, NULL));
-			/* gone now, with its peer */
+			/* deleted, with its peer */
 			ASSERT_EQ(0, run_ip("link del %s\n", if_b));
 		}
 		expect_gone(_metadata, b);
@@ -299,8 +299,8 @@ TEST_F_TIMEOUT(gone, under_load, 120)
 		}
 		kill(ns, SIGKILL);
 		EXPECT_EQ(-SIGKILL, wait_for_exit(ns));
-		/* The end in the removed namespace takes this end with it, maybe
-		 * just before ip(8) does.
+		/* Deleting the end in the removed namespace deletes this end,
+		 * maybe just before ip(8) does.
 		 */
 		if (if_nametoindex(if_a) && run_ip("link del %s\n", if_a))
 			ASSERT_EQ(0, if_nametoindex(if_a));
@@ -334,8 +334,8 @@ TEST_F_TIMEOUT(life, close_while_unregistered, 120)
 	}
 }
 
-/* The namespace is removed while everything in it is in use. */
-TEST_F(life, netns_gone)
+/* The namespace is deleted while its devices are in use. */
+TEST_F(life, netns_deleted)
 {
 	int i;
 

@@ -229,7 +229,7 @@ TEST(huge_pages)
 
 /* ---- queues, rings ---- */
 
-/* Two pairs side by side, each with its own traffic, all in one area. */
+/* Two queue pairs at a time, all in one area. */
 TEST(two_queues)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .sharers = 3 };
@@ -268,7 +268,7 @@ TEST(two_queues)
 }
 
 /* Packets of other queues are not affected. */
-TEST(other_queue_unharmed)
+TEST(other_queue_unaffected)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
 	unsigned int i, got = 0, others = 0, total = 512;
@@ -306,7 +306,7 @@ TEST(other_queue_unharmed)
 	free(buf);
 }
 
-/* The least and rather large rings, unequal ones too. */
+/* Minimum and large ring sizes, also unequal ones. */
 TEST(ring_sizes)
 {
 	/* With 32 bits, the kernel has little room to map areas to. */

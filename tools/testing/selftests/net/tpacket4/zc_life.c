@@ -66,7 +66,7 @@ TEST_F_TIMEOUT(life, sender_on_and_off, 300)
 	expect_intact(_metadata, &self->p);
 }
 
-/* A filter that takes long */
+/* A slow filter */
 static int slow_filter(void)
 {
 	const struct bpf_insn prog[] = {
@@ -143,7 +143,7 @@ TEST_F_TIMEOUT(life, on_and_off_while_down, 300)
 }
 
 /* Two processes compete for a queue: at most one has it at any time. */
-TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
+TEST_F_TIMEOUT(life, compete_for_queue, 120)
 {
 	int ms = pv4_fast() ? 1000 : 2000, i, won, status;
 	uint32_t *owner = shared_memory(4096);
@@ -200,7 +200,7 @@ TEST_F_TIMEOUT(life, fight_for_a_queue, 120)
 	stop_load(_metadata, &self->p);
 }
 
-/* ---- what happens to the processes ---- */
+/* ---- processes ---- */
 
 /* Killed while using it; the next process finds the queue free. */
 TEST_F_TIMEOUT(life, kill_sender, 120)
@@ -263,7 +263,7 @@ TEST_F_TIMEOUT(life, kill_receiver, 120)
 }
 
 /* fork(): the queue is released with the last fd of the socket. */
-TEST_F(life, fork_takes_over)
+TEST_F(life, rings_after_fork)
 {
 	struct zc other;
 	pid_t pid;
@@ -296,7 +296,7 @@ TEST_F(life, fork_takes_over)
 	stop_load(_metadata, &self->p);
 }
 
-/* The area's other half, its books and all, for the process that got both. */
+/* Opens a socket on the second half of the area, with its tracking data. */
 static int open_part(struct zc *z, struct zc *owner, const char *ifname)
 {
 	struct zc_cfg cfg = {
@@ -331,7 +331,7 @@ static int peer_main(int sock, int total)
 	owner.held = (void *)(owner.s.area + AREA_FRAMES * 2048);
 	if (open_part(&z, &owner, if_a))
 		return 3;
-	/* the ring has the area: its first socket may go, here too */
+	/* the ring holds the area, so its first socket can be closed */
 	close(fds[0]);
 	close(fds[1]);
 	for (i = 0; i < total; i++) {
@@ -355,7 +355,7 @@ static int peer_main(int sock, int total)
 	return z.strays ? 8 : 0;
 }
 
-/* Two processes that inherit nothing: packets are not copied. */
+/* Packets between unrelated processes are not copied. */
 TEST_F(life, area_of_two_processes)
 {
 	size_t len = AREA_FRAMES * 2048 + AREA_FRAMES;
@@ -399,7 +399,7 @@ TEST_F(life, area_of_two_processes)
 			  recv(sv[0], &idx, sizeof(idx), 0));
 		ASSERT_TRUE(zc_take_wait(b, &b->s.rx, &d, WAIT_MS));
 		ASSERT_EQ(0, d.error);
-		/* its very frame, and where the data stood in it */
+		/* the same frame and offset */
 		EXPECT_EQ(idx, d.idx);
 		EXPECT_EQ(300, d.offset);
 		EXPECT_TRUE(packet_ok(pv4_frame(&b->s, d.idx) + d.offset,

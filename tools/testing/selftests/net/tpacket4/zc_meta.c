@@ -192,7 +192,7 @@ TEST_F(zc_meta, protocol_802)
 }
 
 /* Metadata of packets that the stack sends */
-TEST_F(zc_meta, told)
+TEST_F(zc_meta, from_stack)
 {
 	struct bpf_insn set_hash[] = {
 		MOV_K(BPF_REG_2, HASH),
@@ -377,7 +377,7 @@ TEST_F(zc_meta, gso)
 /* As the stack of this end would, a ring sends an XDP program no packet that is
  * longer than others.
  */
-TEST_F(zc_meta, gso_to_a_program)
+TEST_F(zc_meta, gso_to_xdp)
 {
 	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
 					  VIRTIO_NET_HDR_GSO_TCPV4, 1000);
@@ -410,7 +410,7 @@ TEST_F(zc_meta, gso_to_a_program)
 }
 
 /* Invalid metadata is returned, and the next packet is sent. */
-TEST_F(zc_meta, refused)
+TEST_F(zc_meta, invalid_requests)
 {
 	static const struct tpacket4_meta bad[] = {
 		{ .flags = 0x80000000 },
@@ -467,7 +467,7 @@ TEST_F(zc_meta, refused)
 
 /* A ring without metadata refuses it, and does not show that of another ring.
  */
-TEST_F(zc_meta, not_asked_for)
+TEST_F(zc_meta, not_requested)
 {
 	struct tpacket4_meta m = { .flags = TP4_META_RX_HASH };
 	struct zc_cfg cfg = {
@@ -536,7 +536,7 @@ TEST_F(zc_meta, none_posted)
 
 /* A received packet is forwarded unchanged: the same frame with its metadata.
  */
-TEST_F(zc_meta, forwarded)
+TEST_F(zc_meta, forward)
 {
 	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
 	struct tpacket4_desc d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: what the kernel treats as work. Packets that
- * cannot be sent use no CPU time, and nobody waits for them for ever; a budget
- * of one packet is shared; an unbound queue pair causes no work.
+/* AF_PACKET V4, zero-copy mode: NAPI and waiting senders. Packets that cannot
+ * be sent use no CPU time, and no sender waits for them forever. A budget of
+ * one packet is shared fairly. An unbound queue pair has no NAPI.
  */
 #include "diag.h"
 #include "netdev.h"
@@ -74,15 +74,15 @@ static void post_one_desc(struct zc *z, __u64 idx, unsigned int len, __u8 flags)
 {
 	struct tpacket4_desc d = { .idx = idx, .len = len, .flags = flags };
 
-	/* what has come back of these is nothing to send from */
+	/* frames returned from these are not used for sending */
 	if (idx == NO_FRAME)
 		z->s.nr_spare = 0;
 	zc_post(z, &z->s.tx, &d, 1);
 }
 
-/* ---- half a chain ---- */
+/* ---- incomplete chains ---- */
 
-/* Ticks of all CPUs so far: all that they did, or in soft interrupts only */
+/* Clock ticks of all CPUs: total, or in softirqs only */
 static unsigned long long ticks(bool softirq)
 {
 	unsigned long long v[8] = { 0 }, sum = 0;
@@ -122,7 +122,7 @@ static void expect_quiet(struct __test_metadata *_metadata, const char *what,
 }
 
 /* The end of the chain may be posted at any time, or never. */
-TEST_F_TIMEOUT(napi, half_a_chain_costs_nothing, 120)
+TEST_F_TIMEOUT(napi, incomplete_chain_is_no_work, 120)
 {
 	unsigned int idle, i, len = 14 + 4 + 86;
 	struct zc *a = &self->a;
@@ -132,7 +132,7 @@ TEST_F_TIMEOUT(napi, half_a_chain_costs_nothing, 120)
 	for (i = 0; i < 3; i++) {
 		unsigned int at = a->s.rx.size + 8 * i;
 
-		/* alone, behind a whole packet, and of more than one */
+		/* alone, behind a complete packet, and several descriptors */
 		fill_packet(pkt, len, 2 * i);
 		if (i == 1) {
 			memcpy(pv4_frame(&a->s, at + 4), pkt, len);
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(napi, half_a_chain_costs_nothing, 120)
 					      zc_recv(&self->b, self->buf,
 						      BUF_SIZE, WAIT_MS),
 					      len, 2 * i));
-		/* now it comes */
+		/* complete it */
 		post_one_desc(a, at + 2, i == 2 ? 24 : 44, 0);
 		ASSERT_EQ(0, zc_kick(a));
 		ASSERT_TRUE(packet_ok(self->buf,
@@ -168,11 +168,11 @@ TEST_F_TIMEOUT(napi, half_a_chain_costs_nothing, 120)
 	EXPECT_TRUE(zc_books_balance(a, NULL));
 }
 
-/* ---- who waits ---- */
+/* ---- waiting senders ---- */
 
 /*
- * Without this, the queue is looked after before the sendto() that kicks has
- * begun to wait.
+ * Otherwise, NAPI processes the queue before the sendto() that kicks has
+ * started to wait.
  */
 static void use_threads(struct __test_metadata *_metadata, const char *sysfs)
 {
@@ -188,14 +188,14 @@ static int set_sndtimeo(int fd, int seconds)
 }
 
 /* None of the posted descriptors is a valid packet. */
-TEST_F_TIMEOUT(napi, send_of_bad_descriptors_returns, 120)
+TEST_F_TIMEOUT(napi, send_invalid_descs, 120)
 {
 	unsigned int i, k, n = 0;
 	struct zc *a = &self->a;
 	uint64_t start;
 
 	use_threads(_metadata, self->sysfs);
-	/* who is not woken finds at the end of it that all has come back */
+	/* without a wake-up, it returns only at the timeout */
 	ASSERT_EQ(0, set_sndtimeo(a->s.fd, WAIT_MS / 1000));
 	for (i = 0; i < 200; i++) {
 		for (k = 0; k < 1 + i % 9; k++, n++)
@@ -210,8 +210,8 @@ TEST_F_TIMEOUT(napi, send_of_bad_descriptors_returns, 120)
 	EXPECT_EQ(n, a->s.errors[EINVAL]);
 }
 
-/* The same for who sleeps in poll() on a full ring, while another one kicks. */
-TEST_F_TIMEOUT(napi, poll_for_refused_slots_wakes, 120)
+/* Same for a process in poll() on a full ring, while another one kicks. */
+TEST_F_TIMEOUT(napi, poll_invalid_descs, 120)
 {
 	struct zc *a = &self->a;
 	unsigned int i;
@@ -234,8 +234,8 @@ TEST_F_TIMEOUT(napi, poll_for_refused_slots_wakes, 120)
 /* Nanoseconds, as many as the kernel's word size allows */
 #define FAR_AWAY	(sizeof(long) == 8 ? "100000000000" : "4000000000")
 
-/* From here on if_b's NAPI runs when a timer says so that is far away: what is
- * sent stays where it is.
+/* From now on if_b's NAPI is deferred by a long timer: packets are not
+ * processed.
  */
 static void hold_what_is_sent(struct __test_metadata *_metadata,
 			      struct _test_data_napi *self)
@@ -250,7 +250,7 @@ static void hold_what_is_sent(struct __test_metadata *_metadata,
 	ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
 }
 
-/* A process that posts a descriptor and sleeps until it is back. */
+/* A process that posts a descriptor and sleeps until it is returned. */
 static pid_t blocking_send(struct __test_metadata *_metadata, struct zc *z,
 			   __u8 flags)
 {
@@ -278,7 +278,7 @@ static pid_t waiting_send(struct __test_metadata *_metadata,
 }
 
 /* An incomplete chain is not waited for, as it cannot be sent. */
-TEST_F_TIMEOUT(napi, send_of_half_a_chain_returns, 120)
+TEST_F_TIMEOUT(napi, send_incomplete_chain, 120)
 {
 	pid_t pid = blocking_send(_metadata, &self->a, TP4_PKT_CONT);
 
@@ -288,7 +288,7 @@ TEST_F_TIMEOUT(napi, send_of_half_a_chain_returns, 120)
 }
 
 /* mmap() and packet_diag take a lock that a sleeping sender must not hold. */
-TEST_F_TIMEOUT(napi, waiting_send_is_in_no_ones_way, 120)
+TEST_F_TIMEOUT(napi, waiting_send_blocks_nobody, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
 	struct pv4 *s = &self->a.s;
@@ -314,13 +314,13 @@ TEST_F_TIMEOUT(napi, waiting_send_is_in_no_ones_way, 120)
 	EXPECT_EQ(-EAGAIN, exit_within(sender, 0)) {
 		TH_LOG("nor may they wake it");
 	}
-	/* first the one that can be killed, then the one that waits for it */
+	/* the sender can be killed, and then releases the other one */
 	kill(sender, SIGKILL);
 	EXPECT_EQ(-SIGKILL, exit_within(sender, WAIT_MS));
 }
 
 /* Leaving the mode does not wait either, and wakes the sender. */
-TEST_F_TIMEOUT(napi, leaving_ends_a_waiting_send, 120)
+TEST_F_TIMEOUT(napi, zerocopy_off_ends_send, 120)
 {
 	pid_t sender = waiting_send(_metadata, self), other;
 
@@ -333,12 +333,12 @@ TEST_F_TIMEOUT(napi, leaving_ends_a_waiting_send, 120)
 	}
 	EXPECT_EQ(0, exit_within(sender, WAIT_MS / 2));
 	kill(sender, SIGKILL);
-	/* the packet before it had the first slot */
+	/* the first slot was that of the packet before */
 	EXPECT_FALSE(desc_is_kernels(pv4_slot(&self->a.s.tx, 1)));
 }
 
 /* So does the device going down. */
-TEST_F_TIMEOUT(napi, down_ends_a_waiting_send, 120)
+TEST_F_TIMEOUT(napi, down_ends_send, 120)
 {
 	pid_t sender = waiting_send(_metadata, self);
 
@@ -349,8 +349,8 @@ TEST_F_TIMEOUT(napi, down_ends_a_waiting_send, 120)
 	ASSERT_EQ(0, set_up(if_a, true));
 }
 
-/* An error that nobody has read is not that of what is sent later. */
-TEST_F_TIMEOUT(napi, down_and_up_ends_no_later_send, 120)
+/* An error that was not read does not affect a later send. */
+TEST_F_TIMEOUT(napi, send_after_down_and_up, 120)
 {
 	pid_t sender;
 
@@ -361,7 +361,7 @@ TEST_F_TIMEOUT(napi, down_and_up_ends_no_later_send, 120)
 	EXPECT_EQ(-SIGKILL, exit_within(sender, WAIT_MS));
 }
 
-/* ---- a GSO packet is many ---- */
+/* ---- GSO packets ---- */
 
 #define TINY_HEADERS	54
 #define TINY_PAYLOAD	30000
@@ -376,7 +376,7 @@ static const unsigned char tiny_headers[TINY_HEADERS] = {
 	3, 0xe8, 7, 0xd0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10,
 };
 
-/* Bytes of the kernel's memory that it cannot reclaim */
+/* Bytes of unreclaimable kernel memory */
 static long kernel_memory(void)
 {
 	char line[128];
@@ -391,9 +391,10 @@ static long kernel_memory(void)
 	return kb * 1024;
 }
 
-/* All are there when NAPI runs; it has the segments of one of them at a time.
+/* All packets are queued when NAPI runs. It must only hold the segments of one
+ * of them at a time.
  */
-TEST_F_TIMEOUT(napi, tiny_segments_take_little_memory, 120)
+TEST_F_TIMEOUT(napi, gso_segment_memory, 120)
 {
 	const struct virtio_net_hdr hdr = {
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
@@ -446,15 +447,15 @@ TEST_F_TIMEOUT(napi, tiny_segments_take_little_memory, 120)
 	kill(pid, SIGKILL);
 	EXPECT_LE(all, got);
 	TH_LOG("%ld KiB more", (*most - before) / 1024);
-	/* in all, it is 100 MiB */
+	/* all segments together have 100 MiB */
 	EXPECT_GT(before + (32 << 20), *most);
 	close(plain);
 }
 
-/* ---- a budget of one ---- */
+/* ---- budget of one packet ---- */
 
-/* Packets from a zero-copy socket and from the stack, for a program that polls
- * its queue itself and allows one packet a time: it gets both.
+/* A program that busy polls with a budget of one packet receives packets both
+ * from a zero-copy socket and from the stack.
  */
 TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 {
@@ -466,7 +467,7 @@ TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 	if (variant->stack)
 		SKIP(return, "a socket in copy mode polls no queue");
 	plain = plain_socket(_metadata, if_a, 0);
-	/* nobody but the program looks at the queue: the timer is far away */
+	/* only the program polls the queue: the timer is long */
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",
 			       "1000"));
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "gro_flush_timeout",
@@ -474,7 +475,7 @@ TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL, 2000));
 	ASSERT_EQ(0, set_sockopt(fd, SO_BUSY_POLL_BUDGET, 1));
 	ASSERT_EQ(0, set_sockopt(fd, SO_PREFER_BUSY_POLL, 1));
-	/* the first packet tells the socket which NAPI it is that it polls */
+	/* the first packet gives the socket its NAPI ID */
 	ASSERT_EQ(0, zc_send_seq(&self->a, 100, 0));
 	ASSERT_EQ(100, zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS));
 	for (i = 0; i < 10; i++)
@@ -504,12 +505,12 @@ TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 	close(plain);
 }
 
-/* ---- queues that nobody has bound ---- */
+/* ---- unbound queues ---- */
 
 /* Their packets are not affected: NAPI is only enabled for the bound queue
  * pair.
  */
-TEST_F_TIMEOUT(napi, other_queues_get_no_napi, 120)
+TEST_F_TIMEOUT(napi, no_napi_on_other_queues, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	struct zc z;
@@ -525,7 +526,7 @@ TEST_F_TIMEOUT(napi, other_queues_get_no_napi, 120)
 	ASSERT_EQ(0, zc_open(&z, &cfg));
 	EXPECT_EQ(1, count_napi(if_a));
 	EXPECT_EQ(1, count_napi(if_b));
-	/* through a device that is down and up again, too */
+	/* also after down and up */
 	ASSERT_EQ(0, set_up(if_b, false));
 	ASSERT_EQ(0, set_up(if_b, true));
 	ASSERT_EQ(0, set_up(if_a, false));

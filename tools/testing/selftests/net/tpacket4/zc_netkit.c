@@ -65,7 +65,7 @@ static int del_netkit(void)
 	return ask_link(&req);
 }
 
-/* Moves it to the network namespace of a pid or fd, by @type; 0 or -errno. */
+/* Moves it to a network namespace, a pid or fd by @type. 0 or -errno. */
 static int move_netkit(int type, __u32 ns)
 {
 	struct link_req req = {
@@ -116,7 +116,8 @@ static int lease(void)
 	return err ? err : id;
 }
 
-/* The device of a network namespace that is gone keeps its lease for a while. */
+/* After its network namespace is deleted, a device keeps its lease for a while.
+ */
 static int lease_wait(void)
 {
 	uint64_t end = now_ms() + WAIT_MS;
@@ -128,7 +129,7 @@ static int lease_wait(void)
 	return err;
 }
 
-/* Without attributes, the command is malformed, if it is known at all. */
+/* Without attributes, the command fails with EINVAL if it is known. */
 static bool can_lease(void)
 {
 	struct genl_req req;
@@ -250,14 +251,14 @@ static void expect_passes(struct __test_metadata *_metadata,
 
 /* ---- packets ---- */
 
-TEST_F(netkit, passes)
+TEST_F(netkit, packets)
 {
 	EXPECT_EQ(NK_QUEUE + 1, zc_get(&self->nk));
 	expect_passes(_metadata, &self->a, &self->nk);
 }
 
 /* The lease outlives the socket. */
-TEST_F(netkit, opened_again)
+TEST_F(netkit, reopened)
 {
 	int i;
 
@@ -291,7 +292,7 @@ TEST_F(netkit, xdp)
 
 /* ---- refused ---- */
 
-TEST_F(netkit, no_second_socket)
+TEST_F(netkit, second_socket)
 {
 	struct zc z;
 
@@ -310,7 +311,7 @@ TEST_F(netkit, no_second_socket)
 }
 
 /* One of a pair cannot lease a queue, and has no zero-copy mode of its own. */
-TEST_F(netkit, no_pair)
+TEST_F(netkit, no_such_pair)
 {
 	struct zc_cfg cfg = { .ifname = if_nk, .n = 1 };
 	struct zc z;
@@ -323,7 +324,7 @@ TEST_F(netkit, no_pair)
 	EXPECT_EQ(0, del_netkit());
 }
 
-TEST_F(netkit, not_with_af_xdp)
+TEST_F(netkit, af_xdp)
 {
 	void *umem = mmap(NULL, XSK_UMEM, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -356,7 +357,7 @@ TEST_F(netkit, not_with_af_xdp)
 }
 
 /* A queue that is in use cannot be leased. */
-TEST_F(netkit, no_lease_of_what_is_taken)
+TEST_F(netkit, lease_of_busy_queue)
 {
 	struct zc b;
 
@@ -413,7 +414,7 @@ TEST_F(netkit, capability)
 	EXPECT_EQ(0, wait_for_exit(pid));
 }
 
-/* ---- the end ---- */
+/* ---- removal ---- */
 
 /* All frames have been returned with ENETDOWN. */
 static void expect_gone(struct __test_metadata *_metadata, struct zc *z)
@@ -470,7 +471,7 @@ TEST_F(netkit, moved)
 	expect_gone(_metadata, &self->nk);
 }
 
-TEST_F(netkit, container_gone)
+TEST_F(netkit, netns_deleted)
 {
 	zc_close(&self->nk);
 	ASSERT_EQ(0, kill(self->container, SIGKILL));
@@ -495,7 +496,7 @@ TEST_F(netkit, down)
 	EXPECT_TRUE(zc_reap_all(&self->nk, WAIT_MS));
 }
 
-TEST_F(netkit, card_removed)
+TEST_F(netkit, device_removed)
 {
 	const char *cmd = getenv("TPACKET4_PORT_REPLUG");
 

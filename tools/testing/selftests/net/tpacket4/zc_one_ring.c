@@ -7,12 +7,12 @@
 
 FIXTURE(one_ring) {
 	struct pv4 s;			/* on if_a, in zero-copy mode */
-	int plain_a, plain_b;		/* see what comes in */
+	int plain_a, plain_b;		/* receive packets of the stack */
 	char *buf;
 };
 
 FIXTURE_VARIANT(one_ring) {
-	bool rx;			/* only an Rx ring, else only Tx */
+	bool rx;			/* only an Rx ring, otherwise only Tx */
 	bool late;			/* the option comes after bind() */
 };
 
@@ -93,7 +93,7 @@ static bool stack_has(int fd, char *buf, uint32_t seq)
 	return packet_ok(buf, plain_recv(fd, buf, BUF_SIZE, WAIT_MS), 100, seq);
 }
 
-/* Each way, several times round the ring: by the ring or by the stack */
+/* In each direction, several wraps of the ring: by the ring or by the stack */
 static void expect_flow(struct __test_metadata *_metadata,
 			struct _test_data_one_ring *self, bool rx, uint32_t seq)
 {
@@ -124,7 +124,7 @@ static void expect_flow(struct __test_metadata *_metadata,
 	EXPECT_EQ(-EAGAIN, plain_recv(self->plain_a, self->buf, BUF_SIZE, 0));
 }
 
-TEST_F_TIMEOUT(one_ring, other_way_is_the_stacks, 120)
+TEST_F_TIMEOUT(one_ring, other_direction, 120)
 {
 	expect_flow(_metadata, self, variant->rx, 1);
 }
@@ -155,7 +155,7 @@ TEST_F_TIMEOUT(one_ring, poll, 120)
 
 /* Down and up, off and on, and an XDP program: each direction works as before.
  */
-TEST_F_TIMEOUT(one_ring, comes_and_goes, 120)
+TEST_F_TIMEOUT(one_ring, on_and_off, 120)
 {
 	int fd = self->s.fd;
 	struct tpacket4_desc d;
@@ -165,7 +165,7 @@ TEST_F_TIMEOUT(one_ring, comes_and_goes, 120)
 	ASSERT_EQ(0, set_up(if_a, true));
 	ASSERT_EQ(0, wait_for_carrier(if_a));
 	ASSERT_EQ(0, wait_for_carrier(if_b));
-	/* each of them has been told that the device was down */
+	/* each has got the error of the device going down */
 	socket_error(fd);
 	socket_error(self->plain_a);
 	expect_flow(_metadata, self, variant->rx, 1);
@@ -176,7 +176,9 @@ TEST_F_TIMEOUT(one_ring, comes_and_goes, 120)
 			EXPECT_EQ(0U, d.len);
 			n++;
 		}
-		/* as a tap, and with no ring, it is a socket like others */
+		/* without zero-copy mode it is a tap, and without a ring an
+		 * ordinary socket
+		 */
 		if (variant->rx)
 			for (; n; n--)
 				pv4_rx_post(&self->s, n - 1);
@@ -186,7 +188,7 @@ TEST_F_TIMEOUT(one_ring, comes_and_goes, 120)
 }
 
 /* Without a ring, the mode cannot be entered. */
-TEST(no_ring_no_zerocopy)
+TEST(no_ring)
 {
 	int fd;
 
@@ -199,7 +201,7 @@ TEST(no_ring_no_zerocopy)
 	close(fd);
 }
 
-/* ---- what can be known ---- */
+/* ---- features of the device ---- */
 
 #ifdef NETDEV_XDP_ACT_TP4_ZEROCOPY
 #define ACT_TP4_ZEROCOPY	NETDEV_XDP_ACT_TP4_ZEROCOPY
@@ -212,7 +214,7 @@ TEST(no_ring_no_zerocopy)
 #define ACT_PASS_TO_KERNEL	256
 #endif
 
-TEST(xdp_features_tell)
+TEST(xdp_features_of_devices)
 {
 	__u64 veth, dummy;
 

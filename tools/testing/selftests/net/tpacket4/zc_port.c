@@ -303,7 +303,7 @@ TEST_F_TIMEOUT(contents, pieces, 120)
 
 /* ---- what the hardware does not do ---- */
 
-TEST_F_TIMEOUT(port, refusals, 120)
+TEST_F_TIMEOUT(port, refused, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
 	struct tpacket4_desc d[9];
@@ -368,7 +368,7 @@ TEST_F_TIMEOUT(port, refusals, 120)
 }
 
 /* A port without chains wants frames that take any packet of the MTU. */
-TEST_F_TIMEOUT(port, one_frame_a_packet, 120)
+TEST_F_TIMEOUT(port, one_frame_per_packet, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
 	struct zc z;
@@ -513,7 +513,7 @@ TEST_F_TIMEOUT(port, ring_sizes, 300)
 
 /* ---- many ---- */
 
-TEST_F_TIMEOUT(port, hundred_thousand, 300)
+TEST_F_TIMEOUT(port, hundred_thousand_packets, 300)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .rx_nr = 512 };
 	struct zc a, b;
@@ -588,7 +588,7 @@ static bool rx_asks(struct zc *z, uint32_t want)
 /* A program that reads the status page is asked for a kick, and no timer looks
  * at the ring instead.
  */
-TEST_F_TIMEOUT(port, dry_ring_asks_for_a_kick, 120)
+TEST_F_TIMEOUT(port, empty_ring_needs_kick, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
 	struct tpacket4_desc d = { 0 };
@@ -630,7 +630,7 @@ TEST_F_TIMEOUT(port, dry_ring_asks_for_a_kick, 120)
 }
 
 /* The stack may go on sending by the same queue. */
-TEST_F_TIMEOUT(port, stack_sends_too, 120)
+TEST_F_TIMEOUT(port, stack_sends, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	unsigned int i, k, n[2] = { 0 }, rounds = pv4_fast() ? 20 : 200;
@@ -731,7 +731,7 @@ TEST_F_TIMEOUT(port, one_ring, 120)
 /* It may do so where a short ring has no more room than V4 leaves it, too: V4
  * sends as much as it can. It may be slow, but its queue does not stop.
  */
-TEST_F_TIMEOUT(port, stack_sends_beside_a_full_ring, 120)
+TEST_F_TIMEOUT(port, stack_sends_with_full_ring, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };
 	int i, fd, err, queued, nr = pv4_fast() ? 2000 : 10000;

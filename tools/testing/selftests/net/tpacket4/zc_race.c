@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: zero-copy mode against all that may happen at the same time.
- * Threads enter and leave it, on two sockets that want the same queue pairs,
- * while others change rings, bind elsewhere, send, poll, close, and take the
- * devices down and up. The kernel's log tells about most mistakes; what can be
- * seen from here is that only documented errors come, and that all works as
- * before afterwards.
+/* AF_PACKET V4, zero-copy mode: concurrent setup. Threads enable and disable
+ * the mode on two sockets that use the same queue pairs, while others change
+ * rings, bind to another device, send, poll, close, and take the devices down
+ * and up. The kernel log shows most bugs. The test checks that only documented
+ * errors occur, and that everything works afterwards.
  */
 #include "racer.h"
 #include "xdp.h"
@@ -103,7 +102,7 @@ static bool race_error_is_expected(unsigned int op, int err)
 	case ETIMEDOUT:
 	case EINTR:
 	case EMSGSIZE:
-	case ENOSPC:		/* XDP and fewer queues than the peer has */
+	case ENOSPC:		/* XDP with fewer queues than the peer */
 		return true;
 	default:
 		return false;
@@ -155,7 +154,7 @@ FIXTURE_SETUP(race)
 	int i;
 
 	pv4_net_setup(_metadata);
-	/* of the size that XDP takes */
+	/* a size that XDP accepts */
 	ASSERT_EQ(0, set_mtu(if_a, 1500));
 	ASSERT_EQ(0, set_mtu(if_b, 1500));
 	ASSERT_EQ(0, two_channels());
@@ -196,7 +195,7 @@ FIXTURE_TEARDOWN(race)
 	close_sockets();
 }
 
-/* Two sockets of their own do what they should. */
+/* Two new sockets work. */
 static void check_alive(struct __test_metadata *_metadata)
 {
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1 };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: where else XDP can send a packet to or have one
- * from (cpumap, devmap, AF_XDP beside V4 and opposite to it), packets that a
- * program cannot see as a whole, and XDP_PASS_TO_KERNEL without zero-copy.
+/* AF_PACKET V4, zero-copy mode: XDP redirects from and to the queue (cpumap,
+ * devmap, AF_XDP on the same queue and on the peer), multi-frame packets and
+ * programs that do not support fragments, and XDP_PASS_TO_KERNEL on other
+ * devices.
  */
 #include "xdp.h"
 #include "xsk.h"
 
 #include <linux/if_tun.h>
 
-#define XDP_MTU		1500	/* programs without frags want it small */
+#define XDP_MTU		1500	/* small for programs without frags */
 
 static const char if_c[] = "v4c", if_d[] = "v4d";	/* another pair */
 
@@ -48,7 +49,7 @@ static void use_target(struct __test_metadata *_metadata,
 	ASSERT_EQ(0, xdp_attach_native(if_b, self->x.prog));
 }
 
-/* To another CPU, and there to the stack. */
+/* To the stack on another CPU. */
 TEST_F(target, cpumap)
 {
 	int map = bpf_map(BPF_MAP_TYPE_CPUMAP, 4, 1), fd, i;
@@ -76,10 +77,8 @@ TEST_F(target, cpumap)
 	close(fd);
 }
 
-/* A program goes while NAPI runs it: what it redirects it has from the queue
- * that it was attached to.
- */
-TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
+/* A program is detached while NAPI runs it and redirects packets. */
+TEST_F_TIMEOUT(target, detach_while_redirecting, 120)
 {
 	int map = bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1), ifindex, i, n;
 	int rounds = pv4_fast() ? 100 : 500;
@@ -127,8 +126,8 @@ TEST_F_TIMEOUT(target, detached_while_it_redirects, 120)
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 }
 
-/* An AF_XDP socket beside the zero-copy socket, on its queue: the program says
- * which packet is whose.
+/* An AF_XDP socket on the queue of the zero-copy socket: the program selects
+ * the socket for each packet.
  */
 TEST_F(target, af_xdp_redirect)
 {
@@ -159,8 +158,8 @@ TEST_F(target, af_xdp_redirect)
 	close(x.fd);
 }
 
-/* AF_XDP at the other end sends to the zero-copy socket. */
-TEST_F(target, af_xdp_sends)
+/* AF_XDP on the peer sends to the zero-copy socket. */
+TEST_F(target, af_xdp_tx)
 {
 	struct xsk x;
 	int i, err;
@@ -181,8 +180,10 @@ TEST_F(target, af_xdp_sends)
 	close(x.fd);
 }
 
-/* Packets that XDP elsewhere redirects to if_a arrive in if_b's ring. */
-TEST_F(target, redirected_to_us)
+/* Packets that XDP of another device redirects to if_a are received on if_b's
+ * ring.
+ */
+TEST_F(target, redirect_to_zc)
 {
 	int map = bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1), ifindex, fd, i, round;
 
@@ -203,14 +204,16 @@ TEST_F(target, redirected_to_us)
 						      BUF_SIZE, WAIT_MS),
 					      100 + i, key_seq(4, i)));
 		}
-		/* the second time, if_b has a program of its own */
+		/* in the second round, if_b has a program, too */
 		ASSERT_EQ(0, xdp_attach_native(if_b, xdp_const(XDP_PASS, 0)));
 	}
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 	close(fd);
 }
 
-/* More than fits a frame is not for programs that see the first frame only. */
+/* Packets of several frames are dropped if the program does not support
+ * fragments.
+ */
 TEST_F(target, too_long_without_frags)
 {
 	unsigned int i;
@@ -234,7 +237,7 @@ TEST_F(target, too_long_without_frags)
 	EXPECT_TRUE(zc_reap_all(&self->a, WAIT_MS));
 	EXPECT_EQ(0U, self->a.s.errors[EINVAL] + self->a.s.errors[EMSGSIZE]);
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
-	/* without a program they arrive */
+	/* without a program they are received */
 	ASSERT_EQ(0, xdp_attach_native(if_b, -1));
 	ASSERT_EQ(0, zc_send_seq(&self->a, 2500, 1));
 	EXPECT_TRUE(packet_ok(self->buf,
@@ -242,7 +245,7 @@ TEST_F(target, too_long_without_frags)
 			      2500, 1));
 }
 
-/* On the queue beside, PASS_TO_KERNEL is PASS, and on it is not. */
+/* On another queue XDP_PASS_TO_KERNEL is XDP_PASS, on this one it is not. */
 TEST_F(target, other_queue)
 {
 	int prog = xdp_const(XDP_PASS_TO_KERNEL, 0), fd, i;
@@ -267,7 +270,7 @@ TEST_F(target, other_queue)
 	close(fd);
 }
 
-/* A generic program is the stack's, which has none of the queue's packets. */
+/* Generic XDP programs run in the stack and do not see packets of the queue. */
 TEST_F(target, generic)
 {
 	unsigned int i;
@@ -285,7 +288,7 @@ TEST_F(target, generic)
 				      key_seq(0, i)));
 	}
 	EXPECT_EQ(0U, bpf_get(self->x.counts, 0));
-	/* once they are the stack's, it has them */
+	/* after zero-copy mode it sees them */
 	ASSERT_EQ(0, zc_set(&self->b, 0));
 	ASSERT_LE(0, zc_all_back(&self->b, ECANCELED, WAIT_MS));
 	zc_refill(&self->b);
@@ -295,10 +298,10 @@ TEST_F(target, generic)
 	EXPECT_EQ(1U, bpf_get(self->x.counts, 0));
 }
 
-/* ---- XDP_PASS_TO_KERNEL elsewhere ---- */
+/* ---- XDP_PASS_TO_KERNEL on other devices ---- */
 
-/* The new action where there is no zero-copy: it is XDP_PASS. */
-TEST(pass_to_kernel_elsewhere)
+/* Without zero-copy mode, the action is XDP_PASS. */
+TEST(pass_to_kernel_other_devices)
 {
 	int prog, in, out, lo, i;
 	char buf[300];
@@ -337,7 +340,7 @@ TEST(pass_to_kernel_elsewhere)
 	close(lo);
 }
 
-/* In tun's own native mode */
+/* native mode of tun */
 TEST(pass_to_kernel_on_tap)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI };
@@ -366,7 +369,7 @@ TEST(pass_to_kernel_on_tap)
 	close(tap);
 }
 
-/* And in the numbers: it is the one behind XDP_REDIRECT. */
+/* Its number follows XDP_REDIRECT, and test_run returns it. */
 TEST(pass_to_kernel_uapi)
 {
 	char pkt[64] = { 0 };
@@ -382,10 +385,10 @@ TEST(pass_to_kernel_uapi)
 	EXPECT_EQ((unsigned int)XDP_PASS_TO_KERNEL, attr.test.retval);
 }
 
-/* With several queues, only those of zero-copy queue pairs have NAPI. XDP finds
- * them from each CPU.
+/* With several queues, only those of zero-copy queue pairs have NAPI. XDP_TX
+ * must find one from each CPU.
  */
-TEST(sent_back_on_each_cpu)
+TEST(xdp_tx_on_each_cpu)
 {
 	struct zc_cfg acfg = { .ifname = "v4q", .n = 1 };
 	struct zc_cfg bcfg = { .ifname = "v4r", .n = 1 };

@@ -33,7 +33,7 @@ FIXTURE_TEARDOWN(wake)
 /* After posting: does the kernel need a kick? */
 static bool need_wakeup(struct zc *z)
 {
-	/* what was posted is to be seen before this is read */
+	/* the posted descriptor must be visible before this is read */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&z->status->tx_need_wakeup, __ATOMIC_RELAXED);
 }
@@ -75,7 +75,7 @@ TEST_F(wake, poll_in)
 		EXPECT_EQ(POLLIN, poll_for(self->b.s.fd, POLLIN, WAIT_MS));
 		EXPECT_EQ(0, take_seq(&self->b, 500, 0));
 		EXPECT_EQ(0, wait_for_exit(pid));
-		/* the child has posted and sent; its indices are its own */
+		/* the child has posted and sent with its copy of the indices */
 		self->a.s.tx.avail++;
 		self->a.s.tx.used++;
 	}
@@ -109,7 +109,7 @@ TEST_F(wake, poll_out)
 	for (i = 0; i < size; i++)
 		ASSERT_EQ(0, take_seq(&self->b, i, WAIT_MS));
 	EXPECT_TRUE(zc_reap_all(&self->a, WAIT_MS));
-	/* one, without room to spare being the reason to look */
+	/* post one, so that no free slot ends poll() */
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, zc_put_seq(&self->a, 60, i));
 		ASSERT_LE(0, poll_for(self->a.s.fd, POLLIN, 0));
@@ -125,7 +125,7 @@ TEST_F(wake, poll_timeout)
 
 	EXPECT_EQ(0, poll_for(self->b.s.fd, POLLIN, 300));
 	EXPECT_LE(290U, now_ms() - start);
-	/* a device that is down takes nothing */
+	/* a device that is down sends nothing */
 	ASSERT_EQ(0, set_up(if_a, false));
 	socket_error(self->a.s.fd);
 	for (i = 0; i < self->a.s.tx.size; i++)
@@ -141,7 +141,7 @@ TEST_F(wake, poll_timeout)
 
 /* ---- kicks ---- */
 
-/* An idle ring wants one, and stays as it is until it comes. */
+/* An idle ring needs a kick, and is not processed before it. */
 TEST_F(wake, idle_needs_a_kick)
 {
 	int i;
@@ -168,8 +168,8 @@ TEST_F(wake, idle_needs_a_kick)
 struct shared {
 	uint32_t received;
 	uint32_t posted;
-	uint32_t kicks;			/* calls of the sender's */
-	uint32_t silent;		/* posts that needed none */
+	uint32_t kicks;			/* system calls of the sender */
+	uint32_t silent;		/* posts without a system call */
 	bool stop;
 };
 
@@ -217,10 +217,10 @@ static int send_by_need(struct zc *z, uint32_t total, uint32_t window,
 	return z->strays || z->s.errors[0] != total ? 3 : 0;
 }
 
-/* The receiver runs the queue for a while, and then does not, so that it falls
- * asleep at every point of the sender's.
+/* The receiver busy polls the queue only some of the time, so that the queue
+ * becomes idle at any point of the sender.
  */
-TEST_F_TIMEOUT(wake, none_is_lost, 300)
+TEST_F_TIMEOUT(wake, no_kick_lost, 300)
 {
 	uint32_t total = pv4_fast() ? 10000 : 200000, seq, x = 815;
 	struct shared *sh = shared_memory(4096);
@@ -234,7 +234,7 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	ASSERT_EQ(0, set_sockopt(self->b.s.fd, SO_BUSY_POLL, 20));
 	pid = pv4_fork();
 	ASSERT_LE(0, pid);
-	/* on one CPU, hardly a packet finds the queue being run */
+	/* on one CPU, the queue is rarely running when a packet is posted */
 	pin_to_cpu(!pid);
 	if (!pid)
 		_exit(send_by_need(&self->a, total, self->b.s.rx.size, sh));
@@ -245,7 +245,9 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 		x = x * 1664525 + 1013904223;
 		polls = x >> 28 < 4 ? 0 : x >> 22 & 0x3f;
 		while (!zc_take(&self->b, &self->b.s.rx, &d)) {
-			/* from then on only looks: the sender has to care */
+			/* from now on it only reads the ring: the sender has to
+			 * kick
+			 */
 			if (polls) {
 				recv(self->b.s.fd, &c, 1, MSG_DONTWAIT);
 				polls--;
@@ -266,8 +268,9 @@ TEST_F_TIMEOUT(wake, none_is_lost, 300)
 	EXPECT_EQ(0, wait_for_exit(pid));
 	TH_LOG("%u kicks, %u packets without one", sh->kicks, sh->silent);
 	EXPECT_EQ(total, sh->kicks + sh->silent);
-	/* Without a kick only while the two CPUs run at the same time, which a
-	 * virtual machine does not promise: busy's prefer variants look at it.
+	/* Posts without a kick depend on two CPUs running at the same time,
+	 * which a virtual machine does not guarantee. The prefer variants of
+	 * busy test this.
 	 */
 	EXPECT_LT(0U, sh->kicks);
 }
@@ -279,7 +282,7 @@ TEST_F(wake, sendto_alone)
 	struct pv4 *a = &self->a.s;
 	size_t len = (a->rx.size + a->tx.size) * sizeof(struct tpacket4_desc);
 
-	/* not even mapped */
+	/* the page is not mapped */
 	munmap(a->map, a->map_len);
 	a->map_len = len;
 	a->map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, a->fd, 0);
@@ -352,9 +355,7 @@ FIXTURE_SETUP(busy)
 	ssize_t n;
 	int fd;
 
-	/* what poll() does is for the whole machine to say, and out of sight
-	 * of other namespaces
-	 */
+	/* the sysctl is global and not visible in other namespaces */
 	self->sysctl = open("/proc/sys/net/core/busy_poll", O_RDWR);
 	ASSERT_LE(0, self->sysctl);
 	n = read(self->sysctl, self->old, sizeof(self->old) - 1);
@@ -384,7 +385,7 @@ FIXTURE_TEARDOWN(busy)
 	close(self->sysctl);
 }
 
-/* One round of the receiver's. */
+/* One poll of the receiver. */
 static void busy_poll(int fd, enum busy how)
 {
 	char byte;
@@ -402,7 +403,7 @@ static void busy_poll(int fd, enum busy how)
 	}
 }
 
-/* A sender with only one system call, the first */
+/* A sender whose only system call is the first kick */
 static int send_silently(struct zc *z, uint32_t total, struct shared *sh)
 {
 	uint32_t seq = 0;
@@ -431,8 +432,8 @@ static int send_silently(struct zc *z, uint32_t total, struct shared *sh)
 	return z->strays ? 3 : 0;
 }
 
-/* The receiver's CPU does all the work; the sender only writes to memory. */
-TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
+/* The receiver's CPU does all the work, the sender only writes to memory. */
+TEST_F_TIMEOUT(busy, sender_without_syscalls, 120)
 {
 	uint32_t total = pv4_fast() ? 500 : 5000, seq;
 	struct zc *b = &self->b;
@@ -441,7 +442,7 @@ TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
 	int status;
 	pid_t pid;
 
-	/* the first packet tells the socket which NAPI it is that it polls */
+	/* the first packet gives the socket its NAPI ID */
 	ASSERT_EQ(0, zc_send_seq(&self->a, 60, 0));
 	ASSERT_EQ(0, take_seq(b, 0, WAIT_MS));
 	ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
@@ -469,7 +470,7 @@ TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
 		__atomic_store_n(&self->sh->received, seq + 1,
 				 __ATOMIC_RELEASE);
 	}
-	/* what was received last may still have to be given back */
+	/* return the last received frames */
 	end = now_ms() + WAIT_MS;
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		busy_poll(b->s.fd, variant->how);
@@ -483,7 +484,7 @@ TEST_F_TIMEOUT(busy, sender_makes_no_call, 120)
 	EXPECT_EQ(0, status);
 	TH_LOG("the flag was clear for %u of %u packets", self->sh->silent,
 	       total);
-	/* Otherwise, it is only while the two CPUs run at the same time. */
+	/* Otherwise, this depends on two CPUs running at the same time. */
 	if (variant->prefer)
 		EXPECT_LT(0U, self->sh->silent);
 }
@@ -536,7 +537,7 @@ TEST_F_TIMEOUT(busy, ping_pong, 120)
 	}
 	if (!pid)
 		_exit(z->strays ? 4 : 0);
-	/* its last kick may have to wait for our NAPI */
+	/* its last kick may wait for this end's NAPI */
 	EXPECT_EQ(0, wait_for_exit(pid));
 	EXPECT_EQ(0U, b->strays);
 }

@@ -273,7 +273,7 @@ TEST_F(xdp, no_program)
 }
 
 /* In one burst, more than the driver has skbs for */
-TEST_F(xdp, many_to_both)
+TEST_F(xdp, burst_to_stack)
 {
 	unsigned int i, n = 200;
 	int k, len;
@@ -300,7 +300,7 @@ TEST_F(xdp, many_to_both)
 }
 
 /* A tag is in the ring's packet, and is what the stack finds the VLAN by. */
-TEST_F(xdp, vlan_to_both)
+TEST_F(xdp, vlan_to_stack)
 {
 	int fd, len, tagged;
 	unsigned int i;
@@ -339,7 +339,7 @@ TEST_F(xdp, vlan_to_both)
 }
 
 /* In one burst, more than the driver sends at a time */
-TEST_F(xdp, many_sent_back)
+TEST_F(xdp, burst_xdp_tx)
 {
 	unsigned int i, n = 60;
 
@@ -380,7 +380,7 @@ static int send_back_cut(int flags)
 	return xdp_load(prog, ARRAY_SIZE(prog), flags);
 }
 
-TEST_F(xdp, sent_back_with_metadata)
+TEST_F(xdp, xdp_tx_with_metadata)
 {
 	int prog = send_back_cut(variant->frags ? BPF_F_XDP_HAS_FRAGS : 0);
 	unsigned int i, len = 1000;
@@ -422,7 +422,7 @@ TEST_F(xdp, drop_half)
 }
 
 /* Without a target, the packet is dropped, and its frame is not lost. */
-TEST_F(xdp, redirect_to_nowhere)
+TEST_F(xdp, redirect_without_target)
 {
 	unsigned int i;
 	__u32 key = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4, zero-copy mode: what stands beside a packet that meets XDP. What
- * a program writes in front of the data goes with the packet, wherever that
- * goes; a packet of several frames grows at its end; and who asks the driver for
- * its hints gets an honest answer.
+/* AF_PACKET V4, zero-copy mode: XDP metadata, which must be kept with the
+ * packet for all verdicts, packets of several frames that a program extends,
+ * and the XDP metadata kfuncs.
  */
 #include "zc_xdp_fixture.h"
 
@@ -22,11 +21,9 @@ FIXTURE_VARIANT_ADD(xdp, zc_to_both) {
 	.zc_tx = true, .zc_rx = true, .to_stack = true,
 };
 
-/* ---- what a program writes in front of the data ---- */
+/* ---- XDP metadata ---- */
 
-/* Puts META there and returns @action. Where that is XDP_REDIRECT, the packet
- * goes to entry 0 of @target.
- */
+/* Writes META and returns @action. XDP_REDIRECT uses entry 0 of @target. */
 static int write_meta(int action, int target, int flags)
 {
 	struct bpf_insn prog[] = {
@@ -51,7 +48,7 @@ static int write_meta(int action, int target, int flags)
 		EXIT,
 	};
 
-	/* both ways to the drop, and the one to the end */
+	/* jumps to the drop and to the end */
 	prog[3].off = ARRAY_SIZE(prog) - 2 - 4;
 	prog[8].off = ARRAY_SIZE(prog) - 2 - 9;
 	prog[11].off = ARRAY_SIZE(prog) - 3 - 12;
@@ -59,8 +56,8 @@ static int write_meta(int action, int target, int flags)
 }
 
 /*
- * A program that counts in entry 0 of @counts the packets which have META in
- * front, and in entry 1 the others, and lets them go. Of XDP, or of tc.
+ * An XDP or tc program that passes packets and counts those with META in entry
+ * 0 of @counts and those without in entry 1.
  */
 static int read_meta(int type, int counts, int flags)
 {
@@ -93,8 +90,8 @@ static int read_meta(int type, int counts, int flags)
 
 #define PKTS		40
 
-/* Sends packets that meet a program which writes META and does @action, and
- * receives them by @recv. @counts says how many had it there.
+/* Sends packets to a program that writes META and returns @action, and receives
+ * them with @recv. @counts is that of a program at the receiver.
  */
 static void expect_meta(struct __test_metadata *_metadata,
 			struct _test_data_xdp *self, int action, bool frags,
@@ -135,7 +132,7 @@ static int new_counts(void)
 	return bpf_map(BPF_MAP_TYPE_ARRAY, 8, 2);
 }
 
-TEST_F_TIMEOUT(xdp, metadata_to_the_stack, 120)
+TEST_F_TIMEOUT(xdp, metadata_pass_to_kernel, 120)
 {
 	int counts = new_counts(), prog;
 
@@ -148,8 +145,8 @@ TEST_F_TIMEOUT(xdp, metadata_to_the_stack, 120)
 	expect_books(_metadata, self);
 }
 
-/* It goes with the copy, too. */
-TEST_F_TIMEOUT(xdp, metadata_to_both, 120)
+/* The copy for the stack has the metadata, too. */
+TEST_F_TIMEOUT(xdp, metadata_to_stack, 120)
 {
 	int counts = new_counts(), prog;
 
@@ -166,7 +163,7 @@ TEST_F_TIMEOUT(xdp, metadata_to_both, 120)
 	expect_books(_metadata, self);
 }
 
-TEST_F_TIMEOUT(xdp, metadata_sent_back, 120)
+TEST_F_TIMEOUT(xdp, metadata_xdp_tx, 120)
 {
 	int counts = new_counts(), prog;
 
@@ -193,7 +190,7 @@ TEST_F_TIMEOUT(xdp, metadata_redirected, 120)
 	expect_books(_metadata, self);
 }
 
-/* ---- at the end of the data ---- */
+/* ---- packets that grow ---- */
 
 static int grow_tail(int delta, int flags)
 {
@@ -210,10 +207,10 @@ static int grow_tail(int delta, int flags)
 	return xdp_load(prog, ARRAY_SIZE(prog), flags);
 }
 
-/* The last page of a packet of several frames has room: it may be used. */
+/* A packet of several frames can be extended in its last page. */
 TEST_F_TIMEOUT(xdp, last_frame_grows, 120)
 {
-	/* the last of the ring's frames has room for so much */
+	/* tailroom in the last frame of the ring */
 	static const int deltas[] = { 1, 64, 300 };
 	int prog, i, len, size = 5000;
 	unsigned int k;
@@ -221,7 +218,7 @@ TEST_F_TIMEOUT(xdp, last_frame_grows, 120)
 	if (!variant->frags)
 		SKIP(return, "packets of one frame only");
 	for (k = 0; k < ARRAY_SIZE(deltas); k++) {
-		/* with room for it in the last of the ring's frames, too */
+		/* with enough tailroom in the last frame of the ring */
 		prog = grow_tail(deltas[k], BPF_F_XDP_HAS_FRAGS);
 		ASSERT_LE(0, prog);
 		ASSERT_EQ(0, xdp_attach_native(if_b, prog));
@@ -233,7 +230,7 @@ TEST_F_TIMEOUT(xdp, last_frame_grows, 120)
 				TH_LOG("by %d", deltas[k]);
 			}
 			ASSERT_TRUE(packet_ok(self->buf, size, size, i));
-			/* what is new is zero, and no one's old data */
+			/* new bytes are zero, not old data */
 			while (len-- > size)
 				ASSERT_EQ(0, self->buf[len]);
 		}
@@ -242,9 +239,9 @@ TEST_F_TIMEOUT(xdp, last_frame_grows, 120)
 	expect_books(_metadata, self);
 }
 
-/* ---- the driver's hints ---- */
+/* ---- metadata kfuncs ---- */
 
-/* The kernel's type information, as it is in memory */
+/* The kernel's BTF, in memory */
 struct btf {
 	struct btf_head {
 		__u16 magic;
@@ -259,7 +256,7 @@ static bool btf_open(struct btf *b)
 	int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY);
 	ssize_t n;
 
-	b->head = malloc(1 << 26);	/* to the end of the test */
+	b->head = malloc(1 << 26);	/* freed with the process */
 	b->len = 0;
 	while (fd >= 0 && b->head &&
 	       (n = read(fd, (char *)b->head + b->len,
@@ -269,22 +266,22 @@ static bool btf_open(struct btf *b)
 	return b->len > sizeof(*b->head) && b->head->magic == 0xeb9f;
 }
 
-/* Bytes that follow a type's head, by what kind of type it is */
+/* Number of bytes behind the header of a BTF type */
 static unsigned int btf_tail(unsigned int kind, unsigned int nr)
 {
 	switch (kind) {
 	case 1:			/* int */
 	case 14:		/* variable */
-	case 17:		/* tag of a declaration */
+	case 17:		/* declaration tag */
 		return 4;
 	case 3:			/* array */
 		return 12;
 	case 4: case 5:		/* struct, union */
 	case 15:		/* section */
-	case 19:		/* enum of 64 bits */
+	case 19:		/* 64-bit enum */
 		return 12 * nr;
 	case 6:			/* enum */
-	case 13:		/* prototype of a function */
+	case 13:		/* function prototype */
 		return 8 * nr;
 	default:
 		return 0;
@@ -293,7 +290,7 @@ static unsigned int btf_tail(unsigned int kind, unsigned int nr)
 
 #define BTF_KIND_FUNC	12
 
-/* The number of the function's type, or 0. */
+/* The BTF ID of a function, or 0. */
 static int btf_func(const struct btf *b, const char *name)
 {
 	const char *base = (char *)b->head + b->head->hdr_len;
@@ -315,8 +312,8 @@ static int btf_func(const struct btf *b, const char *name)
 
 #define KFUNC(id)	INSN(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, id)
 
-/* Asks for the hint, and puts what it was told into @answers: 0 or -errno, then
- * both values, of which what was not written is zero.
+/* Calls the kfunc and stores its result in @answers: 0 or -errno, then both
+ * values, which are zero if they were not written.
  */
 static int ask_hint(const char *ifname, int func, int answers, int flags)
 {
@@ -370,14 +367,14 @@ static int get_hint(int answers, struct hint *hint)
 	};
 	int err = bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
 
-	/* An int: the upper half of the register says nothing. */
+	/* It returns an int: the upper half of the register is undefined. */
 	hint->err = (__s32)hint->err;
 	return err;
 }
 
 #define TAG		0x7123
 
-/* Lets all packets have a VLAN tag, beside their data. */
+/* Adds a VLAN tag to all packets, outside of the data. */
 static int push_tag(void)
 {
 	const struct bpf_insn prog[] = {
@@ -391,7 +388,7 @@ static int push_tag(void)
 	return bpf_load(BPF_PROG_TYPE_SCHED_CLS, prog, ARRAY_SIZE(prog), 0);
 }
 
-/* Where a tag belongs that is in the packet, this has the packet without it. */
+/* Receives a packet, and removes the VLAN tag if it must have one. */
 static int recv_untagged(struct _test_data_xdp *self, bool tagged)
 {
 	const __u16 tag[] = { htons(ETH_P_8021Q), htons(TAG) };
@@ -408,13 +405,13 @@ static int recv_untagged(struct _test_data_xdp *self, bool tagged)
 
 struct hints {
 	int plain_c;		/* sends to the device without V4 */
-	int v4, plain;		/* maps: what was told with it, and without */
+	int v4, plain;		/* maps: results with V4, and without */
 	int func;		/* 0: hash, 1: timestamp, 2: tag */
 	bool tagged;
 };
 
-/* Of what a ring has sent there is none. Of what the stack has sent, the program
- * is told what it is told without V4.
+/* Packets of a ring have no metadata. For packets of the stack, the results are
+ * those without V4.
  */
 static void expect_hints(struct __test_metadata *_metadata,
 			 struct _test_data_xdp *self, const struct hints *h,
@@ -453,10 +450,9 @@ static void expect_hints(struct __test_metadata *_metadata,
 	}
 }
 
-/* Whatever the driver reads, it may not be memory that is no part of its buffer:
- * KASAN looks for that.
+/* The kfuncs must not read outside of the driver's buffer, which KASAN detects.
  */
-TEST_F_TIMEOUT(xdp, hints_are_honest, 120)
+TEST_F_TIMEOUT(xdp, metadata_kfuncs, 120)
 {
 	static const char * const funcs[] = {
 		"bpf_xdp_metadata_rx_hash", "bpf_xdp_metadata_rx_timestamp",
@@ -474,7 +470,7 @@ TEST_F_TIMEOUT(xdp, hints_are_honest, 120)
 	h.plain = bpf_map(BPF_MAP_TYPE_ARRAY, sizeof(struct hint), 1);
 	ASSERT_LE(0, h.v4);
 	ASSERT_LE(0, h.plain);
-	/* once more with a tag: what a ring sends does not come by there */
+	/* again with a tag: packets of a ring do not pass the tc program */
 	for (i = 0; i < (variant->zc_tx ? 1 : 2) * nr; i++) {
 		h.func = i % nr;
 		h.tagged = i >= nr;
