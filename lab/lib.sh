@@ -6,7 +6,7 @@
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # used by those who source this
 BUILD=$TOP/build
-# A base other than the first has a directory of its own, as in lab/build/place.py.
+# Each base except the first has its own directory, as in lab/build/place.py.
 [ "${BASE:-6.12}" = 6.12 ] || BUILD+=/$BASE
 # Everything in the cache may be deleted at any time; it is created again.
 # shellcheck disable=SC2034

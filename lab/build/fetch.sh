@@ -25,7 +25,7 @@ apt_lists() {
 	LC_ALL=C own_apt "$apt" apt-get -qq -o APT::Update::Error-Mode=any \
 		update 2>"$apt/log" || {
 		cat "$apt/log" >&2
-		note "some package lists could not be had; trying without them"
+		note "some package lists could not be fetched; trying without them"
 	}
 }
 
@@ -51,7 +51,7 @@ fetch_package() {
 	apt_lists "$apt" deb "$rename"
 	(cd "$apt/get" && own_apt "$apt" apt-get -qq download "$package") >&2 || {
 		[ ! -s "$apt/log" ] || skip "no network: cannot fetch $package"
-		die "the package $package is not to be had"
+		die "the package $package cannot be fetched"
 	}
 	dpkg-deb -x "$apt/get"/*.deb "$apt/root"
 }
@@ -66,7 +66,7 @@ fetch_source() {
 	on_exit rm -rf "$apt"
 	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
 	apt_lists "$apt" deb-src "$rename"
-	# Versions that an archive lists but no longer has are passed over.
+	# An archive may list versions that it no longer has.
 	for version in $(own_apt "$apt" apt-cache madison "$package" |
 			 awk -F'|' '/Sources/ { print $2 }'); do
 		note "trying version $version"
@@ -80,7 +80,7 @@ fetch_source() {
 	if [ ! -f "$1" ]; then
 		[ ! -s "$apt/log" ] ||
 			skip "no network: cannot fetch the source of $package"
-		die "no version of the source package $package to be had"
+		die "no version of the source package $package can be fetched"
 	fi
 	note "unpacking"
 	dpkg-source --no-check -x "$1" "$apt/source" >/dev/null

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where things are built: a base other than the first has a directory of its own."""
+"""Paths. Each base except the first has its own build directory."""
 
 import os
 from pathlib import Path

@@ -49,7 +49,7 @@ Key = tuple[str, str, str]  # file, function, text
 
 
 def read_gcov(objects: Path, data: Path) -> list[dict]:
-    """What gcov says of each .gcda file in a directory."""
+    """Run gcov on each .gcda file in a directory."""
     reports = []
     with tempfile.TemporaryDirectory(prefix="tpacket4-gcov.") as scratch:
         for gcda in sorted(data.glob("*.gcda")):

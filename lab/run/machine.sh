@@ -3,15 +3,15 @@
 #
 # QEMU's options for the machines of the tests. Sourced after lab/lib.sh.
 
-# find_accel CPU: sets accel to QEMU's options for a machine, with this CPU where it is
-# emulated, as ACCEL says (see lab/run/vm). Without ACCEL, KVM is only taken where the CPU
-# has it: /dev/kvm may be there, and even make a VM, and still hang every kernel. It
-# does so in guests whose host gives them no hardware virtualization.
+# find_accel CPU: sets accel to QEMU's options for KVM or, with this CPU, for TCG, as ACCEL
+# requests (see lab/run/vm). Without ACCEL, KVM is used only if the CPU has hardware
+# virtualization: without it, /dev/kvm may exist and create a VM, and then hang every
+# kernel.
 #
-# TCG hands out this machine's TSC. A guest that is kept waiting while it compares it
-# with the PIT gets it wrong, once by a factor of 90. Where this machine is a guest
-# itself, its TSC's rate is known: accel_append is a kernel argument that says it.
-# shellcheck disable=SC2034 # both are for who calls this
+# TCG exposes the TSC of this machine. A guest measures its rate against the PIT, and gets
+# it wrong if it is descheduled meanwhile, once by a factor of 90. Where this machine is a
+# guest itself, the rate is known: accel_append is a kernel argument with it.
+# shellcheck disable=SC2034 # callers use both
 find_accel() {
 	accel_append=''
 	if [ ! "${ACCEL:-}" ]; then
@@ -33,8 +33,8 @@ find_accel() {
 }
 
 # virtio_wire [PROPERTIES]: sets wire to QEMU's options for two virtio_net devices with a
-# wire between them. Not a hub, which changes the order of packets that had to wait; not
-# what lets the sender wait: QEMU may not survive the reset of a queue then.
+# wire between them. A hub would reorder packets that had to wait; a netdev that lets the
+# sender wait may crash QEMU when a queue is reset.
 # shellcheck disable=SC2034
 virtio_wire() {
 	local net=127.$(($$ >> 16)).$(($$ >> 8 & 255)).$(($$ & 255)) at i

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Child processes, all of which end when this one is told to.
+"""Child processes that all end when a signal ends this one.
 
-Each is the leader of a process group of its own, and whoever is started this way
-ends what it starts in further groups by itself (see end_jobs in lib.sh).
+Each is the leader of a new process group. A child that starts further groups must end
+them itself (see end_jobs in lib.sh).
 """
 
 import os
@@ -22,7 +22,7 @@ _stopping = False
 
 
 class Stopped(Exception):
-    """It was told to end: nothing new is started."""
+    """A signal has arrived: nothing new is started."""
 
 
 def start(
@@ -31,7 +31,7 @@ def start(
     env: dict[str, str] | None = None,
     pipe: bool = True,
 ) -> "subprocess.Popen[bytes]":
-    """Start a command. Its output, errors too, comes by a pipe or is our own."""
+    """Start a command. Its stdout and stderr are a pipe, or inherited."""
     with _lock:
         if _stopping:
             raise Stopped
@@ -49,7 +49,7 @@ def start(
 
 
 def finish(process: "subprocess.Popen[bytes]") -> int:
-    """Wait for its end; the exit code as a shell has it."""
+    """Wait for its end; returns the exit code as a shell does."""
     code = process.wait()
     with _lock:
         _running.discard(process)
@@ -69,7 +69,7 @@ def _stop(number: int) -> None:
     try:
         _end_all()
         sys.stdout.flush()
-    finally:  # who read our output may have ended before
+    finally:  # the reader of our output may have ended
         os._exit(128 + number)
 
 
@@ -90,14 +90,14 @@ def _end_all() -> None:
 
 
 def stop_on_signals() -> None:
-    """From now on, end the children and exit when told to by a signal."""
+    """From now on, end the children and exit when a signal arrives."""
 
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
     def handle(number: int, _: object) -> None:
         for each in numbers:  # once
             signal.signal(each, lambda *_: None)
-        # Not here: whom the signal interrupts may hold the lock.
+        # In a thread: the interrupted code may hold the lock.
         threading.Thread(target=_stop, args=(number,)).start()
 
     for number in numbers:
@@ -105,9 +105,9 @@ def stop_on_signals() -> None:
 
 
 def main(function: Callable[[], int]) -> None:
-    """Exit with what a script's main function returns."""
+    """Exit with the return value of a script's main function."""
     try:
         sys.exit(function())
     except Stopped:
-        # Who stops us ends this process, when the others are gone.
+        # _stop() ends this process when the children have ended.
         threading.Event().wait()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a test's output and the kernel's log say about it."""
+"""Results of a test from its output and from the kernel log."""
 
 import re
 from dataclasses import dataclass, field
 
 SKIP = 4  # kselftest's exit code for it
 
-# What no kernel log may contain.
+# Patterns that no kernel log may contain
 SPLAT = re.compile(
     r"WARNING[: ]|BUG[: ]|Oops|Kernel panic|general protection|Call Trace|"
     r"KASAN: |UBSAN: |kmemleak: \d+ new|possible (circular|recursive)|"
@@ -17,7 +17,7 @@ SPLAT = re.compile(
     r"Bad page|bad page|invalid opcode|Modules linked in"
 )
 TAP = re.compile(r"(?P<indent> *)(?P<bad>not )?ok (?:\d+(?: -)? ?|- )(?P<rest>.*)")
-# What the kernel says of an allocation that fails, with a trace
+# The report of an allocation that fails, with a trace
 NO_MEMORY = re.compile(
     r"^.*: (?:vmalloc error: size|page allocation failure: )(?s:.*?)</TASK>$",
     re.MULTILINE,
@@ -30,7 +30,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     lines: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # to say again at the end
+    failures: list[str] = field(default_factory=list)  # printed again at the end
 
     def fail(self, line: str) -> None:
         self.failed += 1

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The benchmarks of the AF_PACKET V4 paper on a veth pair: rxdrop, txpush, l2fwd
-# with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), and tcpdump, by
-# packet sockets of V2, V3, V4 and V4 in zero-copy mode, and by AF_XDP. The pair
-# lives in a network namespace of our own, which goes away with us. All take
-# turns, so that what disturbs the machine disturbs all of them.
+# with 64 packets in flight (l2fwd-64) and with one (l2fwd-1), and tcpdump, with
+# packet sockets of V2, V3, V4 and V4 in zero-copy mode, and with AF_XDP. The pair
+# is in a network namespace, which ends with this script. The versions take
+# turns, so that a busy machine slows down all of them.
 set -euo pipefail
 
 usage()
@@ -14,10 +14,10 @@ usage()
 usage: ${0##*/} [options]
 
   --demo          short: 3 rounds of half a second
-  --icount        the cost of a packet on one CPU instead of packets a second;
-                  in "qemu -icount shift=0" a nanosecond is an instruction
-  --list          say what would be run, and stop
-  --json FILE     write all results of tpbench there as well, a line each
+  --icount        the cost of a packet on one CPU instead of packets per second;
+                  with "qemu -icount shift=0", a nanosecond is an instruction
+  --list          print the commands, and run nothing
+  --json FILE     also write each result of tpbench to FILE, one per line
   --versions "V"  of 2 3 4, and
                   zc           V4 in zero-copy mode
                   zc-busy      the same, busy polling
@@ -29,11 +29,11 @@ usage: ${0##*/} [options]
   --sizes "S"     bytes a packet (default: "$sizes")
   --benchmarks "B" of rxdrop txpush l2fwd-64 l2fwd-1, and tcpdump, without
                   --icount (default: all)
-  --seconds S     each time (default: $seconds)
-  --rounds N      of everything (default: $rounds)
-  --tpbench FILE  (default: tpbench beside this script)
+  --seconds S     duration of a run (default: $seconds)
+  --rounds N      runs of each benchmark (default: $rounds)
+  --tpbench FILE  (default: tpbench in the directory of this script)
 
-The libpcap of tcpdump for V4 is in the directory that TCPDUMP_LIB names.
+TCPDUMP_LIB=DIR     the directory of a libpcap with V4, for tcpdump
 EOF
 }
 
@@ -65,13 +65,13 @@ while [ $# -gt 0 ]; do
 		icount=1
 		rounds=1
 		seconds=0.5
-		# On one CPU, it and a sender are in each other's way.
+		# On one CPU, tcpdump and its sender would slow each other down.
 		benchmarks=${benchmarks% tcpdump}
 		;;
 	--list) list=1 ;;
 	--help|-h) usage; exit 0 ;;
 	--json|--versions|--sizes|--benchmarks|--seconds|--rounds|--tpbench)
-		[ $# -gt 1 ] || die "$1 wants a value"
+		[ $# -gt 1 ] || die "$1 needs a value"
 		case $1 in
 		--json) json=$2 ;;
 		--versions) versions=$2 ;;
@@ -83,23 +83,23 @@ while [ $# -gt 0 ]; do
 		esac
 		shift
 		;;
-	*) die "what is '$1'? See --help" ;;
+	*) die "unknown option $1; see --help" ;;
 	esac
 	shift
 done
 
-# How a column is called
+# The names of the columns
 declare -A name=(
 	[2]="V2" [3]="V3" [4]="V4"
 	[zc]="V4+ZC" [zc-busy]="V4+ZC busy"
 	[shared]="V4+ZC shared" [shared-busy]="shared, busy"
 	[xdp]="AF_XDP" [xdp-busy]="AF_XDP busy"
 )
-busy_us=20	# --busy-poll: the time matters to poll() only
+busy_us=20	# --busy-poll: only poll() uses the value
 link=tp4A,tp4B
 
-# Set cmd to what all runs of a version have in common. No program is started
-# to do so: each one takes long in an emulated machine.
+# Set cmd to the options that all runs of a version share. This starts no program,
+# which would take long in an emulated machine.
 set_version()	# version
 {
 	cmd=("$tpbench" -q -i "$link" -v)
@@ -111,7 +111,7 @@ set_version()	# version
 	shared-busy) cmd+=(4 -z 1 --shared -B "$busy_us") ;;
 	xdp) cmd+=(xdp) ;;
 	xdp-busy) cmd+=(xdp -B "$busy_us") ;;
-	*) die "no version is called '$1'" ;;
+	*) die "unknown version $1" ;;
 	esac
 	# One CPU cannot spin and send at the same time.
 	if [ "$icount" ] || [ "$cpus" = 1 ]; then
@@ -119,8 +119,8 @@ set_version()	# version
 	fi
 }
 
-# Set cmd to the command of one run of tpbench, or to that of tcpdump and sender
-# to that of the sender, which is the same for all of them: the quickest one.
+# Set cmd to the command of one run: tpbench, or tcpdump. For tcpdump, also set
+# sender to the command of the sender, which is the fastest one for all versions.
 set_cmd()	# benchmark, size, version
 {
 	if [ "$1" = tcpdump ]; then
@@ -142,15 +142,15 @@ set_cmd()	# benchmark, size, version
 	rxdrop) cmd+=(--rxdrop) ;;
 	txpush) cmd+=(--txpush) ;;
 	l2fwd-64) cmd+=(--veth 64) ;;
-	# A V3 packet takes a timer tick: with the usual warm-up, a minute.
+	# A V3 packet waits for a timer: the usual warm-up would take a minute.
 	l2fwd-1) cmd+=(--veth 1 --warmup 16) ;;
-	*) die "no benchmark is called '$1'" ;;
+	*) die "unknown benchmark $1" ;;
 	esac
 	if [ -z "$icount" ]; then
 		cmd+=(--duration "$seconds")
 		return
 	fi
-	# V3 again; half a second of waiting is enough.
+	# With V3, half a second of waiting is enough.
 	case $1 in
 	l2fwd-1) cmd+=(--count 16384 --duration 0.5) ;;
 	*) cmd+=(--count 65536) ;;
@@ -159,13 +159,13 @@ set_cmd()	# benchmark, size, version
 
 cpus=$(nproc)
 
-# Why tcpdump is not run with a version, if so
+# Print the reason why tcpdump is not run with a version, if there is one
 no_tcpdump()	# version
 {
 	if ! command -v tcpdump >/dev/null; then
 		echo "no tcpdump"
 	elif [ "$1" != 3 ] && [ ! -e "${TCPDUMP_LIB:-}/libpcap.so.0.8" ]; then
-		echo "TCPDUMP_LIB does not say where a libpcap with V4 is"
+		echo "no libpcap with V4 in TCPDUMP_LIB"
 	fi
 }
 
@@ -178,7 +178,7 @@ for v in $versions; do
 	esac
 done
 
-# A line a run: round, benchmark, size, version
+# One line per run: round, benchmark, size, version
 runs=$(for ((r = 1; r <= rounds; r++)); do
 	for b in $benchmarks; do
 		for s in $sizes; do
@@ -210,7 +210,7 @@ if [[ $versions == *xdp* && $(ldd "$tpbench") != *libxdp* ]]; then
 	runs=$(grep -v ' xdp' <<<"$runs")
 fi
 
-# Once more, in a network namespace of our own, whose devices /sys shows.
+# Run again in a new network namespace, whose devices are in /sys.
 if [ -z "${BENCH_ALL_NETNS-}" ]; then
 	[ "$(id -u)" = 0 ] || die "needs root (raw sockets)"
 	BENCH_ALL_NETNS=1 exec unshare --net --mount "$0" "${args[@]}"
@@ -219,14 +219,14 @@ mount -t sysfs none /sys
 
 results=$(mktemp)
 log=$(mktemp)
-# tpbench gets the SIGINT of a Ctrl-C as well, and ends.
+# Ctrl-C also sends SIGINT to tpbench, which ends.
 trap 'kill $(jobs -p) 2>/dev/null || :; rm -f "$results" "$log"' EXIT
 trap 'exit 130' INT TERM
 
 ip link add tp4A type veth peer name tp4B ||
-	die "cannot make a veth pair (CONFIG_VETH?)"
+	die "cannot create a veth pair (CONFIG_VETH?)"
 for i in tp4A tp4B; do
-	# Nothing but our packets: no neighbour discovery.
+	# No packets of neighbour discovery
 	if [ -e "/proc/sys/net/ipv6/conf/$i/disable_ipv6" ]; then
 		echo 1 >"/proc/sys/net/ipv6/conf/$i/disable_ipv6"
 	fi
@@ -234,7 +234,7 @@ for i in tp4A tp4B; do
 done
 
 if [ "$icount" ]; then
-	unit="ns (instructions) a packet"
+	unit="ns (instructions) per packet"
 	field=ns_per_packet
 else
 	unit="kpps"
@@ -254,9 +254,8 @@ result()	# round, benchmark, size, version, number
 	echo "$2 $3 $4 $1 $5" >>"$results"
 }
 
-# What who polls wants of the devices (Documentation/networking/napi.rst): to
-# be left alone for so many nanoseconds between two polls. Who does not poll
-# would wait for that long.
+# Defer interrupts for a busy poller, for so many nanoseconds between two polls
+# (Documentation/networking/napi.rst). Other programs would wait for that long.
 deferred=0
 defer()		# version
 {
@@ -281,8 +280,8 @@ kpps()
 	printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
-# tcpdump tells how many it has seen when it gets SIGUSR1: set count to that,
-# and at to when it was, in microseconds.
+# tcpdump prints its number of packets on SIGUSR1: set count to it, and at to the
+# time in microseconds.
 captured()	# pid
 {
 	local said=
@@ -297,7 +296,7 @@ captured()	# pid
 	count=${BASH_REMATCH[1]}
 }
 
-# Set x to the packets a second that tcpdump gets: cmd, from sender
+# Run tcpdump (cmd) and sender, and set x to the captured packets per second
 run_tcpdump()
 {
 	local first since pid
@@ -338,13 +337,13 @@ while read -r r b s v; do
 		continue
 	fi
 	out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]}"
-	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "not a result: $out"
+	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "no result in: $out"
 	x=${BASH_REMATCH[1]}
 	if [ -z "$icount" ]; then
 		x=$(kpps "$x")
 	fi
 	result "$r" "$b" "$s" "$v" "$x"
-	# What a tap costs is what rxdrop costs less the same without a socket.
+	# The cost of the tap: rxdrop, less the same without a socket
 	if [ "$icount" ] && [[ $b,$v =~ ^rxdrop,[234]$ ]] &&
 		[[ $out =~ \"generator_ns_per_packet\":\ ([0-9.e+]+) ]]; then
 		awk -v a="$x" -v b="${BASH_REMATCH[1]}" -v s="$s" -v v="$v" \
@@ -356,48 +355,86 @@ while read -r r b s v; do
 	fi
 done <<<"$runs"
 
-# Of all rounds, the median. Speeds are compared in the same round, that is,
-# with what ran seconds before or after: 1.05 is 5 % faster.
-table()		# version to compare with, versions, benchmarks
+# table HEADING VERSIONS BENCHMARKS [BASE]: prints the median of all rounds, and with BASE
+# the ratio of that median to BASE's in the same row, 1.05 being 5 % faster. The last
+# column is the spread of the row: the largest distance of a round from its median.
+# Without BASE, the last columns are the ratios of zero-copy mode to AF_XDP. A line
+# below the table gives the reason for each ratio below 1, and for each large spread.
+table()
 {
-	awk -v base="$1" -v versions="$2" -v benchmarks="$3" -v sizes="$sizes" \
+	echo
+	echo "$1"
+	echo
+	awk -v versions="$2" -v benchmarks="$3" -v base="${4-}" -v sizes="$sizes" \
 		-v inverse="${icount:-0}" -v names="$(for v in $2; do
-			echo "${name[$v]}"
+			echo "$v ${name[$v]}"
 		done)" '
-	function median(list, n,	i, j, t) {
-		for (i = 2; i <= n; i++)
-			for (j = i; j > 1 && list[j - 1] > list[j]; j--) {
-				t = list[j]
-				list[j] = list[j - 1]
-				list[j - 1] = t
-			}
-		return (list[int((n + 1) / 2)] + list[int(n / 2) + 1]) / 2
-	}
-	# How much faster a is than b
-	function ratio(bench, size, a, b,	r, n, x, y, q) {
-		for (r = 1; r <= rounds; r++) {
-			x = val[bench, size, a, r]
-			y = val[bench, size, b, r]
-			if (x && y)
-				q[++n] = inverse ? y / x : x / y
-		}
-		return n ? sprintf("%.2f", median(q, n)) : "-"
-	}
-	function cell(bench, size, v,	r, n, x, q) {
+	function load(bench, size, v,	r, n, i, t, x) {
+		n = 0
 		for (r = 1; r <= rounds; r++)
 			if (val[bench, size, v, r])
 				x[++n] = val[bench, size, v, r]
-		if (!n)
-			return "-       "
-		# V3 may read a packet when its timer has closed the block.
-		q = ratio(bench, size, v, base)
-		if (inverse && bench == "l2fwd-1") {
-			if (v == 3)
-				return "by its timer "
-			if (base == 3)
-				q = "-"
-		}
-		return sprintf("%.1f (%4s)", median(x, n), q)
+		if (!n || (bench == "l2fwd-1" && v == 3))
+			return 0
+		for (r = 2; r <= n; r++)
+			for (i = r; i > 1 && x[i - 1] > x[i]; i--) {
+				t = x[i]
+				x[i] = x[i - 1]
+				x[i - 1] = t
+			}
+		low = x[1]
+		high = x[n]
+		return (x[int((n + 1) / 2)] + x[int(n / 2) + 1]) / 2
+	}
+	function spread(median) {
+		t = high - median > median - low ? high - median : median - low
+		return 100 * t / median
+	}
+	function note(bench, size, v, text) {
+		notes[++n_notes] = sprintf("  %s, %d bytes, %s: %s", bench,
+					   size, N[v], text)
+	}
+	function reason(bench, v, over) {
+		if (over == 3 && bench == "rxdrop" && v ~ /zc|shared/)
+			return "the peer is a network stack, which wakes the" \
+			       " receiver for each packet"
+		if (over == 3 && bench == "tcpdump" && v == 4)
+			return "V4 wakes tcpdump for a packet, V3 for a block"
+		return "no reason is known"
+	}
+	# The ratio of version v to that of over, with a reason if it is slower
+	function ratio(bench, size, v, over,	x, y, q, low_x, high_x) {
+		x = load(bench, size, v)
+		low_x = low
+		high_x = high
+		y = load(bench, size, over)
+		if (!x || !y)
+			return ""
+		q = sprintf("%.2f", inverse ? y / x : x / y)
+		if (v == 2)
+			return q
+		if (q + 0 < 1 && low_x <= high && low <= high_x && rounds > 1)
+			note(bench, size, v, q " of " N[over] \
+			     ", but single rounds overlap")
+		else if (q + 0 < 1)
+			note(bench, size, v, q " of " N[over] ": " \
+			     reason(bench, v, over))
+		return q
+	}
+	function cell(bench, size, v,	x, q, s) {
+		x = load(bench, size, v)
+		if (!x)
+			return ""
+		s = spread(x)
+		if (s > worst)
+			worst = s
+		if (s > 25)
+			note(bench, size, v, sprintf("%.1f to %.1f: %s", low,
+			     high, v == 3 && bench ~ /l2fwd/ ? \
+			     "a block that is not full waits for its timer" : \
+			     "some rounds were disturbed"))
+		q = base && v != base ? ratio(bench, size, v, base) : ""
+		return sprintf("%.1f %6s", x, q ? "(" q ")" : "")
 	}
 	{
 		val[$1, $2, $3, $4] = $5
@@ -406,30 +443,40 @@ table()		# version to compare with, versions, benchmarks
 	}
 	END {
 		nv = split(versions, V)
-		split(names, N, "\n")
-		peer = versions ~ /zc.*xdp/
+		for (n = split(names, line, "\n"); n; n--) {
+			v = line[n]
+			sub(" .*", "", v)
+			N[v] = line[n]
+			sub("[^ ]* ", "", N[v])
+		}
 		ns = split(sizes, S)
 		nb = split(benchmarks, B)
+		peer = !base && versions ~ /zc.*xdp/
 		printf "%-8s %5s", "", "bytes"
 		for (v = 1; v <= nv; v++)
-			printf "  %15s", N[v]
+			printf "  %16s", N[V[v]] (base ? "       " : "")
 		if (peer)
-			printf "  %15s", "ZC / XDP, busy"
-		printf "\n"
+			printf "  %8s  %10s", "ZC / XDP", "both busy"
+		print (rounds > 1 ? "  spread" : "")
 		for (b = 1; b <= nb; b++) for (s = 1; s <= ns; s++) {
+			worst = 0
 			printf "%-8s %5d", B[b], S[s]
 			for (v = 1; v <= nv; v++)
-				printf "  %15s", cell(B[b], S[s], V[v])
+				printf "  %16s", cell(B[b], S[s], V[v])
 			if (peer)
-				printf "  %8s, %5s",
+				printf "  %8s  %10s",
 				       ratio(B[b], S[s], "zc", "xdp"),
 				       ratio(B[b], S[s], "zc-busy", "xdp-busy")
-			printf "\n"
+			if (rounds > 1)
+				printf "  %4.0f %%", worst
+			print ""
 		}
+		for (n = 1; n <= n_notes; n++)
+			print (n > 1 ? notes[n] : "\n" notes[n])
 	}' "$results"
 }
 
-# those of a list that are measured
+# measured "VERSION...": prints those that are measured
 measured()
 {
 	local v
@@ -439,15 +486,10 @@ measured()
 	done | xargs
 }
 
-echo
-echo "On veth, $unit; (times the speed of V3)"
-echo
-table 3 "$(measured "2 3 4 zc shared")" \
-	"${benchmarks/rxdrop/rxdrop ${icount:+socket}}"
-echo
-echo "The same beside AF_XDP in copy mode, $unit; (times the speed of V2)"
-echo
-table 2 "$(measured "zc zc-busy shared shared-busy xdp xdp-busy")" \
+table "On veth, $unit, and the ratio to V3" "$(measured "2 3 4 zc shared")" \
+	"${benchmarks/rxdrop/rxdrop ${icount:+socket}}" 3
+table "On veth, $unit, with AF_XDP in copy mode" \
+	"$(measured "zc zc-busy shared shared-busy xdp xdp-busy")" \
 	"${benchmarks/tcpdump/}"
 echo
 for v in $versions; do
@@ -459,7 +501,7 @@ cat <<EOF
 tpbench: -s BYTES, and --rxdrop, --txpush, --veth 64 (l2fwd-64) or --veth 1
 (l2fwd-1).
 EOF
-[ ! "$icount" ] || echo "socket: rxdrop, less the same if nobody receives."
+[ ! "$icount" ] || echo "socket: rxdrop, less the same without a socket."
 if [[ " $benchmarks " = *" tcpdump "* ]]; then
 	set_cmd tcpdump BYTES 3
 	echo "tcpdump: ${cmd[*]} | cat >/dev/null"
