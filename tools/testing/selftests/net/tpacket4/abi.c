@@ -559,7 +559,7 @@ TEST_F(opt, packet_diag)
 	ASSERT_EQ(0, fstat(s.fd, &st));
 	err = diag_find(st.st_ino, &d);
 	if (err == -ENOENT)
-		SKIP(return, "no packet_diag in this kernel");
+		SKIP(return, "needs CONFIG_PACKET_DIAG");
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(if_nametoindex(if_b), d.info.pdi_index);
 	EXPECT_EQ((unsigned int)TPACKET_V4, d.info.pdi_version);

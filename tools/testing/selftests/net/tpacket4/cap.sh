@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Real traffic, seen by tcpdump and by an AF_PACKET V4 program on the same
-# interface at the same time: both must have the same packets, in the same
-# order, byte for byte. Ping, UDP and TCP in both directions, small and large
-# packets, plain and VLAN-tagged.
+# tcpdump and an AF_PACKET V4 program capture real traffic on one interface at
+# the same time. Both must receive the same packets in the same order, byte for
+# byte: ping, UDP and TCP in both directions, small and large packets, with and
+# without VLAN tags.
 
 # shellcheck source-path=SCRIPTDIR source=net.sh
 source "$(dirname "$0")/net.sh"
@@ -12,8 +12,7 @@ need tcpdump ping python3 ip
 
 # set_up_end NAMESPACE NUMBER PEER'S-NUMBER: addresses end in the number
 set_up_end() {
-	# ARP may ask at any time, also between the start of the two programs:
-	# no need to
+	# ARP requests could be sent between the start of the two programs
 	ip -n "$1" -batch - <<-END
 		link set veth0 up
 		link add link veth0 name vlan7 type vlan id 7
@@ -68,7 +67,7 @@ def packets(path):
 a, b = (list(packets(path)) for path in sys.argv[1:])
 if len(a) != len(b):
     sys.exit(f"{len(a)} packets and {len(b)}")
-# Two sockets need not agree on the order of what two CPUs handle at a time.
+# Two sockets may receive packets that two CPUs process in different order.
 if sorted(a) != sorted(b):
     x, y = next(pair for pair in zip(sorted(a), sorted(b)) if pair[0] != pair[1])
     sys.exit(f"packets differ:\n{x[:200].hex(' ')}\n{y[:200].hex(' ')}")
@@ -98,7 +97,7 @@ compare() {
 	echo "ok: $what: the same byte for byte"
 }
 
-# capture_both NETNS NAME: starts both programs on veth0 there
+# capture_both NETNS NAME: starts both programs on veth0 in NETNS
 capture_both() {
 	local ns=$1 name=$2
 
@@ -118,12 +117,12 @@ capture_both() {
 setup
 start_server 192.0.2.2 198.51.100.2
 
-# With IPv6 off and no ARP, what follows is all the traffic there is.
+# Without IPv6 and ARP, there is no other traffic than the following.
 capture_both "$left" left
 capture_both "$right" right
 traffic 300000 192.0.2.2 198.51.100.2
-# Both write what they have as they go; if they agree they have seen it all.
-# Where they never do, what they have in the end is compared, and told.
+# Both write packets immediately. When the files are equal, both have received
+# all packets. If they never are, report the final difference.
 for name in left right; do
 	wait_for 20 python3 "$tmp/compare.py" "$tmp/$name.tcpdump" \
 		"$tmp/$name.v4" || :

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An echo server for TCP and UDP, and a client that checks what comes back.
+"""An echo server for TCP and UDP, and a client that checks the replies.
 
 echo.py serve ADDRESS...
 echo.py talk ADDRESS BYTES
 
-The server says "ready" when it is.
+The server prints "ready" when it is.
 """
 
 import hashlib

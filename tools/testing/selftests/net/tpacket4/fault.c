@@ -503,7 +503,7 @@ TEST_F_TIMEOUT(fault, fail_from_nth, 900)
 				clean(&c);
 			}
 		}
-		TH_LOG("%-16s %3u failures for want of objects, %3u of pages",
+		TH_LOG("%-16s %3u failures without objects, %3u without pages",
 		       step->name, failed[0], failed[1]);
 		EXPECT_LE(step->what == ALLOCATES, failed[0] + failed[1]);
 	}

@@ -58,7 +58,7 @@ FIXTURE_SETUP(memcg)
 	    mount("none", self->root, "cgroup2", 0, NULL))
 		SKIP(return, "no cgroup2 hierarchy: %s", strerror(errno));
 	if (group_set(self->root, "cgroup.subtree_control", "+memory"))
-		SKIP(return, "no memory controller: needs CONFIG_MEMCG");
+		SKIP(return, "needs CONFIG_MEMCG");
 	snprintf(self->dir, sizeof(self->dir), "%s/v4", self->root);
 	snprintf(path, sizeof(path), "%s/memory.stat", self->dir);
 	ASSERT_EQ(0, mkdir(self->dir, 0700));

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Sourced by the tests of AF_PACKET V4 with real traffic: two network namespaces,
-# $left and $right, the traffic, and what has to end with the test.
+# $left and $right, the traffic, and the cleanup.
 
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -42,7 +42,7 @@ fail() {
 	exit 1
 }
 
-# need TOOL...: they, and root
+# need TOOL...: skips the test without root or one of the tools
 need() {
 	local tool
 
@@ -65,7 +65,7 @@ in_right() {
 	ip netns exec "$right" "$@"
 }
 
-# start_server ADDRESS...: the echo, in $right
+# start_server ADDRESS...: starts the echo server in $right
 start_server() {
 	# not by in_right: $! has to be the program itself
 	ip netns exec "$right" python3 echo.py serve "$@" \

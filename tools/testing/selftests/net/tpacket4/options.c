@@ -166,7 +166,7 @@ TEST_F(options, to_stack_only_for_rx)
 	ASSERT_EQ(0, fstat(self->fd, &st));
 	err = diag_find(st.st_ino, &d);
 	if (err == -ENOENT)
-		SKIP(return, "no packet_diag in this kernel");
+		SKIP(return, "needs CONFIG_PACKET_DIAG");
 	ASSERT_EQ(0, err);
 	EXPECT_EQ(TP4_RING_TO_STACK, d.rx.pdr_features);
 	ASSERT_EQ(0, pv4_set_ring(self->fd, PACKET_RX_RING, -1, 0));

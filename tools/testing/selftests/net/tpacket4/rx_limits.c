@@ -134,7 +134,7 @@ TEST_F_TIMEOUT(rx, invalid_descs_per_packet, 120)
 		most = n > most ? n : most;
 		back += n;
 	}
-	TH_LOG("%u packets for %u bad descriptors, at most %u at a time", i,
+	TH_LOG("%u packets for %u invalid descriptors, at most %u at a time", i,
 	       back, most);
 	EXPECT_GE(limit, most);
 	EXPECT_EQ(nr - 256, back);

@@ -412,7 +412,7 @@ TEST_F(send, full_qdisc)
 	EXPECT_EQ(4 * LONG_LEN, pv4_kick(&self->tx, MSG_DONTWAIT));
 	for (i = 4; i < 20; i++) {
 		ASSERT_TRUE(pv4_take(&self->tx.tx, &d)) {
-			TH_LOG("only %d came back", i - 4);
+			TH_LOG("only %d were returned", i - 4);
 		}
 		EXPECT_EQ(ENOBUFS, d.error);
 	}

@@ -107,7 +107,7 @@ TEST_F_TIMEOUT(refused, egress_drop, 120)
 	/* in ring order, as no packet is in flight for long */
 	for (i = 0; i < nr; i++) {
 		ASSERT_TRUE(pv4_take_wait(tx, &tx->tx, &d, WAIT_MS)) {
-			TH_LOG("only %u of %u came back", i, nr);
+			TH_LOG("only %u of %u were returned", i, nr);
 		}
 		good += !d.error;
 		bad += !!d.error;
@@ -574,7 +574,7 @@ TEST_F(modem, short_header)
 		ASSERT_EQ(0, pv4_put(tx, pkt, len, 2048, 0));
 		got = pv4_kick(tx, MSG_DONTWAIT);
 		EXPECT_EQ(want < 0 ? 0 : len, got) {
-			TH_LOG("%d bytes, a plain send says %d", len, want);
+			TH_LOG("%d bytes, send() returns %d", len, want);
 		}
 		drain_modem(self->master);
 		if (want > 0)

@@ -104,7 +104,7 @@ TEST_F_TIMEOUT(full, blocking_send_waits_for_in_flight, 120)
 	if (!pid)
 		_exit(pv4_kick(tx, 0) != (int)(nr * len));
 	EXPECT_EQ('S', wait_until_idle(pid)) {
-		TH_LOG("it has not waited");
+		TH_LOG("it did not wait");
 	}
 	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
 	/* the qdisc drops all of them, which frees the frames, too */
@@ -209,12 +209,12 @@ TEST_F_TIMEOUT(wait, refusals_end_at_a_signal, 120)
 	EXPECT_EQ(0, pv4_kick(&s, 0));
 	ASSERT_EQ(0, pthread_join(t, NULL));
 	EXPECT_TRUE(desc_is_kernels(pv4_slot(&s.tx, nr - 1))) {
-		TH_LOG("the signal came after %u refusals", nr);
+		TH_LOG("signal after %u refusals", nr);
 	}
 	for (; pv4_reap(&s), s.tx.used != s.tx.avail; kicks++)
 		ASSERT_EQ(0, pv4_kick(&s, 0));
 	EXPECT_EQ(nr, s.errors[EINVAL]);
-	TH_LOG("%u more kicks", kicks);
+	TH_LOG("%u additional kicks", kicks);
 	pv4_close(&s);
 }
 

@@ -98,7 +98,7 @@ TEST_F(zc, capability_other_userns)
 		_exit(from_other_userns(&self->z));
 	status = wait_for_exit(pid);
 	if (status == KSFT_SKIP)
-		SKIP(return, "no user namespaces");
+		SKIP(return, "needs CONFIG_USER_NS");
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(0, zc_get(&self->z));
 }
@@ -518,7 +518,7 @@ TEST_F(zc, af_xdp)
 	ASSERT_EQ(0, bind_b(&self->z));
 	fd = xsk_bind(if_b, 0, XDP_COPY, umem);
 	if (fd == -EAFNOSUPPORT)
-		SKIP(return, "no AF_XDP in this kernel");
+		SKIP(return, "needs CONFIG_XDP_SOCKETS");
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, zc_set(&self->z, 1));
 	EXPECT_TRUE(receives(&self->z, self->buf, 1));

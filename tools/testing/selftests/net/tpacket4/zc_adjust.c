@@ -185,7 +185,7 @@ TEST_F(xdp, remove_frames)
 	if (!variant->frags)
 		SKIP(return, "packets of one frame only");
 	if (!variant->zc_rx)
-		SKIP(return, "veth frees what is cut off its skbs wrongly");
+		SKIP(return, "veth frees removed fragments of its skbs wrongly");
 	use_change(_metadata, TAIL, -7000, XDP_PASS, true);
 	for (i = 0; i < 300; i++) {
 		ASSERT_EQ(0, send_it(self, 9000, i));
@@ -215,7 +215,7 @@ TEST_F(xdp, grow_beyond_frames)
 	__s64 drops;
 
 	if (!variant->frags || !variant->zc_rx)
-		SKIP(return, "only frames that are copied grow so");
+		SKIP(return, "only packets that are copied can grow");
 	use_change(_metadata, TAIL, 1, XDP_PASS, true);
 	drops = all_drops(if_b);
 	ASSERT_LE(0, drops);

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The tests of zero-copy mode's data path once more, with sockets that run their
-# queue's NAPI themselves (SO_PREFER_BUSY_POLL) while its interrupts are
-# deferred. zc_wake looks at the kinds of busy polling one by one.
+# Runs the tests of zero-copy mode's data path with sockets that busy poll
+# (SO_PREFER_BUSY_POLL) while interrupts are deferred. zc_wake tests the kinds of
+# busy polling separately.
 
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1

@@ -49,7 +49,7 @@ static long diag_zerocopy(unsigned int ino)
 TEST_F(diag, packet_diag)
 {
 	if (diag_zerocopy(self->ino_a) == -ENOENT)
-		SKIP(return, "no packet_diag in this kernel");
+		SKIP(return, "needs CONFIG_PACKET_DIAG");
 	EXPECT_EQ(-1, diag_zerocopy(self->ino_a));
 	ASSERT_EQ(0, zc_set(&self->a, 2));
 	ASSERT_EQ(0, zc_set(&self->b, 1));

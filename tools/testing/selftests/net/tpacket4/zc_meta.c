@@ -206,7 +206,7 @@ TEST_F(zc_meta, from_stack)
 	int prog;
 
 	if (variant->zc_a)
-		SKIP(return, "a ring knows nothing");
+		SKIP(return, "packets of a ring have no XDP metadata");
 	prog = bpf_load(BPF_PROG_TYPE_SCHED_CLS, set_hash, ARRAY_SIZE(set_hash),
 			0);
 	ASSERT_LE(0, prog);
@@ -240,7 +240,7 @@ TEST_F(zc_meta, xdp)
 	int fd;
 
 	if (!variant->zc_b)
-		SKIP(return, "no ring behind XDP");
+		SKIP(return, "needs a ring behind XDP");
 	fd = xdp_load(prog, ARRAY_SIZE(prog), BPF_F_XDP_HAS_FRAGS);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, xdp_attach_native(if_b, fd));
@@ -385,7 +385,7 @@ TEST_F(zc_meta, gso_to_xdp)
 	int fd, len;
 
 	if (!variant->zc_a || variant->zc_b)
-		SKIP(return, "only from a ring to the stack");
+		SKIP(return, "needs a ring that sends to the stack");
 	ASSERT_EQ(0, set_mtu(if_a, 1500));
 	ASSERT_EQ(0, set_mtu(if_b, 1500));
 	fd = xdp_const(XDP_PASS, 0);
@@ -440,7 +440,7 @@ TEST_F(zc_meta, invalid_requests)
 	struct tpacket_stats_v4 st;
 
 	if (!variant->zc_a)
-		SKIP(return, "the selftest meta looks at copy mode");
+		SKIP(return, "meta tests copy mode");
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		fill_ip4(pkt, IPPROTO_UDP, 100, i);
 		EXPECT_EQ(EINVAL, send_a(self, &bad[i], len)) {
@@ -478,7 +478,7 @@ TEST_F(zc_meta, not_requested)
 	unsigned int i;
 
 	if (!variant->zc_a || !variant->zc_b)
-		SKIP(return, "for two rings");
+		SKIP(return, "needs a ring at both ends");
 	/* one area for both: the frames are exchanged */
 	zc_close(&self->a);
 	zc_close(&self->b);
@@ -519,7 +519,7 @@ TEST_F(zc_meta, none_posted)
 	unsigned int i;
 
 	if (!variant->zc_b)
-		SKIP(return, "no ring to receive by");
+		SKIP(return, "needs an Rx ring");
 	zc_close(&self->b);
 	ASSERT_EQ(0, zc_open(&self->b, &cfg));
 	fill_ip4(pkt, IPPROTO_UDP, 100, 1);
@@ -544,7 +544,7 @@ TEST_F(zc_meta, forward)
 	int fd, got;
 
 	if (!variant->zc_b)
-		SKIP(return, "no ring to receive by");
+		SKIP(return, "needs an Rx ring");
 	fd = plain_listener(_metadata, if_a);
 	for (i = 0; i < 20; i++) {
 		len = L4 + 8 + 50 * i;

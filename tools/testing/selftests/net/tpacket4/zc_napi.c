@@ -272,7 +272,7 @@ static pid_t waiting_send(struct __test_metadata *_metadata,
 	hold_what_is_sent(_metadata, self);
 	pid = blocking_send(_metadata, &self->a, 0);
 	ASSERT_EQ(-EAGAIN, exit_within(pid, QUIET_MS)) {
-		TH_LOG("the send has not waited");
+		TH_LOG("the send did not wait");
 	}
 	return pid;
 }
@@ -312,7 +312,7 @@ TEST_F_TIMEOUT(napi, waiting_send_blocks_nobody, 120)
 		}
 	}
 	EXPECT_EQ(-EAGAIN, exit_within(sender, 0)) {
-		TH_LOG("nor may they wake it");
+		TH_LOG("they must not wake it");
 	}
 	/* the sender can be killed, and then releases the other one */
 	kill(sender, SIGKILL);
@@ -412,9 +412,9 @@ TEST_F_TIMEOUT(napi, gso_segment_memory, 120)
 	pid_t pid;
 
 	if (variant->stack)
-		SKIP(return, "nothing is segmented for the stack");
+		SKIP(return, "the stack receives GSO packets");
 	if (!access("/sys/kernel/debug/kmemleak", F_OK))
-		SKIP(return, "a debug kernel keeps what has been freed");
+		SKIP(return, "a debug kernel delays freeing");
 	ASSERT_TRUE(most != MAP_FAILED);
 	plain = plain_socket(_metadata, if_a, 0);
 	ASSERT_EQ(0, setsockopt(plain, SOL_PACKET, PACKET_VNET_HDR, &on,
@@ -446,7 +446,7 @@ TEST_F_TIMEOUT(napi, gso_segment_memory, 120)
 	} while ((!*most || got < all) && now_ms() < end);
 	kill(pid, SIGKILL);
 	EXPECT_LE(all, got);
-	TH_LOG("%ld KiB more", (*most - before) / 1024);
+	TH_LOG("%ld KiB additional", (*most - before) / 1024);
 	/* all segments together have 100 MiB */
 	EXPECT_GT(before + (32 << 20), *most);
 	close(plain);
@@ -465,7 +465,7 @@ TEST_F_TIMEOUT(napi, busy_poll_budget_of_one, 120)
 	uint32_t seq;
 
 	if (variant->stack)
-		SKIP(return, "a socket in copy mode polls no queue");
+		SKIP(return, "copy mode does not busy poll");
 	plain = plain_socket(_metadata, if_a, 0);
 	/* only the program polls the queue: the timer is long */
 	ASSERT_EQ(0, set_sysfs(self->sysfs, if_b, "napi_defer_hard_irqs",

@@ -281,7 +281,7 @@ TEST_F_TIMEOUT(contents, pieces, 120)
 	int len;
 
 	if (!variant->zc_a)
-		SKIP(return, "the stack has no pieces");
+		SKIP(return, "needs a ring that sends");
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		for (k = 0; k < ARRAY_SIZE(sizes); k++, n++) {
 			if (sizes[k] > 8 * p[i].piece || sizes[k] > max)
@@ -374,7 +374,7 @@ TEST_F_TIMEOUT(port, one_frame_per_packet, 120)
 	struct zc z;
 
 	if (port_mtu(PORT_MTU) == PORT_MTU)
-		SKIP(return, "this port's packets may take several frames");
+		SKIP(return, "the port supports packets of several frames");
 	ASSERT_EQ(0, both_mtu(3000));
 	EXPECT_EQ(-EMSGSIZE, zc_open(&z, &cfg));
 	zc_close(&z);

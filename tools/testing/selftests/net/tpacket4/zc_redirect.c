@@ -136,7 +136,7 @@ TEST_F(target, af_xdp_redirect)
 
 	err = xsk_open(&x, if_b);
 	if (x.fd < 0)
-		SKIP(return, "no AF_XDP in this kernel: %s", strerror(-err));
+		SKIP(return, "needs CONFIG_XDP_SOCKETS: %s", strerror(-err));
 	ASSERT_EQ(0, err);
 	ASSERT_LE(0, map);
 	ASSERT_EQ(0, bpf_set(map, 0, &x.fd));
@@ -167,7 +167,7 @@ TEST_F(target, af_xdp_tx)
 	zc_close(&self->a);
 	err = xsk_open(&x, if_a);
 	if (x.fd < 0)
-		SKIP(return, "no AF_XDP in this kernel: %s", strerror(-err));
+		SKIP(return, "needs CONFIG_XDP_SOCKETS: %s", strerror(-err));
 	ASSERT_EQ(0, err);
 	for (i = 0; i < 300; i++) {
 		fill_packet(self->buf, 100 + i, i);

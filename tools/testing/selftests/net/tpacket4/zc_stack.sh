@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A stack in one namespace talks to a stack in another through a V4 socket in
-# zero-copy mode: ARP, IPv6 neighbour discovery, ping, UDP and TCP over IPv4 and
-# IPv6, with TSO, GRO and checksum offload on at the veth that faces it.
+# Two stacks communicate through a V4 socket in zero-copy mode: ARP, IPv6
+# neighbour discovery, ping, UDP and TCP over IPv4 and IPv6, with TSO, GRO and
+# checksum offload enabled at the other end of the veth.
 #
 #	left: stack - veth0  <->  right: veth0 - zc_bridge - tap - stack
 #
-# The bridge looks at each packet's checksums; the programs at both ends compare
-# what they receive with what was sent.
+# The bridge verifies the checksums of each packet. The programs at both ends
+# compare the received data with the sent data.
 
 # shellcheck source-path=SCRIPTDIR source=net.sh
 source "$(dirname "$0")/net.sh"
 need ping python3 ip ethtool tcpdump
 [ -c /dev/net/tun ] || skip "needs /dev/net/tun"
 
-# As the other tests: a debug kernel gets less to do.
+# Like the other tests, do less on a debug kernel.
 fast=0
 [ ! -e /sys/kernel/debug/kmemleak ] || fast=1
 total=2000000
@@ -66,8 +66,8 @@ start_bridge() {
 	start_server 192.0.2.2 2001:db8::2
 }
 
-# The stack has to have left something to the device: a packet longer than the
-# MTU on its way out says so.
+# The offloads must have been used: the stack has sent a packet longer than the
+# MTU.
 watch_tso() {
 	ip netns exec "$left" tcpdump -i veth0 -nn -p -c 1 -w "$tmp/tso" \
 		"tcp and src host 192.0.2.1 and greater $(($1 + 1000))" \
@@ -78,7 +78,7 @@ watch_tso() {
 		fail "tcpdump does not start"
 }
 
-# The bridge's last report: the number of each NAME
+# The last report of the bridge: counters by name
 declare -A value
 read_report() {
 	local i words

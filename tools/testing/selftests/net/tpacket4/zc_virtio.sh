@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Zero-copy mode on two virtio_net devices that are wired to each other: zc_port, or
-# what TPACKET4_PORT_TEST names, with the options given here.
+# Runs zc_port, or the program in TPACKET4_PORT_TEST, with the given options on two
+# virtio_net devices that are connected to each other.
 
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
@@ -22,7 +22,7 @@ fi
 # not ip netns exec, which hides debugfs behind a new /sys
 nsx() { nsenter --net=/run/netns/$ns "$@"; }
 
-# what removes a device, finds it again and makes it port $2 once more
+# a command that removes a device, rescans the bus and makes it port $2 again
 replug() {
 	local pci
 	local back="nsenter --net=/proc/1/ns/net ip link set"
@@ -35,7 +35,7 @@ replug() {
 
 ip netns add $ns
 trap 'ip netns del $ns' EXIT
-# no packet but the test's own
+# no packets but those of the test
 nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 TPACKET4_PORT_REPLUG=$(replug "${devices[1]}" "${names[1]}")
 export TPACKET4_PORT_REPLUG TPACKET4_PORTS=1

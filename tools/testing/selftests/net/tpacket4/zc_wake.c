@@ -256,7 +256,7 @@ TEST_F_TIMEOUT(wake, no_kick_lost, 300)
 				continue;
 			sched_yield();
 			ASSERT_GT(end, now_ms()) {
-				TH_LOG("packet %u does not come", seq);
+				TH_LOG("packet %u was not received", seq);
 			}
 		}
 		ASSERT_EQ(0, d.error);
@@ -381,7 +381,7 @@ FIXTURE_TEARDOWN(busy)
 	zc_close(&self->a);
 	zc_close(&self->b);
 	if (pwrite(self->sysctl, self->old, strlen(self->old), 0) < 0)
-		TH_LOG("net.core.busy_poll is left as it is");
+		TH_LOG("net.core.busy_poll is not changed");
 	close(self->sysctl);
 }
 
@@ -461,7 +461,7 @@ TEST_F_TIMEOUT(busy, sender_without_syscalls, 120)
 				continue;
 			self->sh->stop = true;
 			ASSERT_GT(end, now_ms()) {
-				TH_LOG("packet %u does not come", seq);
+				TH_LOG("packet %u was not received", seq);
 			}
 		}
 		ASSERT_EQ(0, d.error);
@@ -478,7 +478,7 @@ TEST_F_TIMEOUT(busy, sender_without_syscalls, 120)
 			continue;
 		self->sh->stop = true;
 		ASSERT_GT(end, now_ms()) {
-			TH_LOG("the sender's frames do not come back");
+			TH_LOG("frames of the sender are not returned");
 		}
 	}
 	EXPECT_EQ(0, status);
@@ -519,7 +519,7 @@ TEST_F_TIMEOUT(busy, ping_pong, 120)
 			if (!pid)
 				_exit(2);
 			ASSERT_GT(end, now_ms()) {
-				TH_LOG("packet %u does not come", seq);
+				TH_LOG("packet %u was not received", seq);
 			}
 		}
 		if (packet_seq(pv4_frame(&z->s, d.idx) + d.offset) != seq) {

@@ -279,7 +279,7 @@ TEST_F(xdp, burst_to_stack)
 	int k, len;
 
 	if (!variant->to_stack)
-		SKIP(return, "the stack gets none of them");
+		SKIP(return, "needs TP4_RING_TO_STACK");
 	for (k = 0; k < 2; k++) {
 		ASSERT_EQ(0, attach_b(variant, k ? -1 : self->x.prog));
 		for (i = 0; i < n; i++)
@@ -306,7 +306,7 @@ TEST_F(xdp, vlan_to_stack)
 	unsigned int i;
 
 	if (!variant->to_stack)
-		SKIP(return, "the stack gets none of them");
+		SKIP(return, "needs TP4_RING_TO_STACK");
 	ASSERT_EQ(0, attach_b(variant, -1));
 	ASSERT_EQ(0, run_ip("link add link %s name v4vlan type vlan id 7\n"
 			    "link set v4vlan up\n", if_b));

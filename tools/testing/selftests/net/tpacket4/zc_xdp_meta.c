@@ -112,7 +112,7 @@ static void expect_meta(struct __test_metadata *_metadata,
 		}
 	}
 	EXPECT_EQ(PKTS, bpf_get(counts, 0)) {
-		TH_LOG("%llu packets came without it", bpf_get(counts, 1));
+		TH_LOG("%llu packets without it", bpf_get(counts, 1));
 	}
 	close(prog);
 }
@@ -151,7 +151,7 @@ TEST_F_TIMEOUT(xdp, metadata_to_stack, 120)
 	int counts = new_counts(), prog;
 
 	if (!variant->to_stack)
-		SKIP(return, "the stack gets none of them");
+		SKIP(return, "needs TP4_RING_TO_STACK");
 	ASSERT_LE(0, counts);
 	prog = read_meta(BPF_PROG_TYPE_SCHED_CLS, counts, 0);
 	ASSERT_LE(0, prog);
@@ -168,7 +168,7 @@ TEST_F_TIMEOUT(xdp, metadata_xdp_tx, 120)
 	int counts = new_counts(), prog;
 
 	if (variant->zc_tx)
-		SKIP(return, "a ring gets what the stack would: an skb's data");
+		SKIP(return, "covered by the other variants");
 	ASSERT_LE(0, counts);
 	prog = read_meta(BPF_PROG_TYPE_XDP, counts, BPF_F_XDP_HAS_FRAGS);
 	ASSERT_LE(0, prog);
