@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packets of tpbench, and who sends them.
+ * The packets of tpbench, and their generator.
  *
- * A packet is an Ethernet header of our own ethertype, its number (8 bytes,
- * network order), and a pattern that depends on the number.
+ * A packet has an Ethernet header with an experimental ethertype, its number (8
+ * bytes, network byte order), and a pattern that depends on the number.
  *
- * The generator is the same whatever is measured. It is sendmmsg() on a plain
- * packet socket: the cheapest sender that every kernel has, and none of the
- * rings that are compared.
+ * The generator does not depend on what is measured. It uses sendmmsg() on a
+ * packet socket without a ring, the cheapest sender that every kernel has and
+ * that is not part of the comparison.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void packet_check(struct port *p, const __u8 *data, unsigned int len)
 		v->next = seq;
 	}
 	if (p->cfg->in_flight) {
-		/* The same few packets go round and round. */
+		/* The same packets are sent again and again. */
 		v->reordered += seq != v->next % p->cfg->in_flight;
 	} else if (seq >= v->next) {
 		v->lost += seq - v->next;
@@ -109,7 +109,7 @@ struct generator *generator_open(const struct config *cfg)
 	}
 	packet_make(g->data, cfg->size, 0);
 
-	/* Protocol 0: it sends only, and no packet is offered to it. */
+	/* Protocol 0: send only, receive nothing. */
 	g->fd = socket(AF_PACKET, SOCK_RAW, 0);
 	if (g->fd < 0)
 		err(1, "generator: socket");
@@ -128,7 +128,7 @@ struct generator *generator_open(const struct config *cfg)
 	return g;
 }
 
-/* Send one batch; return how many packets went. */
+/* Send one batch; return the number of packets sent. */
 unsigned int generator_send(struct generator *g)
 {
 	unsigned int i;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A port: one socket with its rings, whatever their version. Opening it, and
- * one round of each benchmark.
+ * A port: one socket with its rings, of any version. Opening it, and one round
+ * of each benchmark.
  */
 #include <net/if.h>
 
 #include "tpbench.h"
 
-#define SNDBUF		(64 << 20)	/* never the limit */
+#define SNDBUF		(64 << 20)	/* large enough */
 #define XSK_TX_BATCH	32		/* TX_BATCH_SIZE in net/xdp/xsk.c */
 
 static const struct ring_ops *ring_of(const struct config *cfg)
@@ -36,14 +36,14 @@ static void packet_open(struct port *p)
 		e = tp4_setopt(p->fd, PACKET_QDISC_BYPASS, p->cfg->bypass);
 		if (e)
 			errx(1, "PACKET_QDISC_BYPASS: %s", strerror(-e));
-		/* The limit is only for who has no CAP_NET_ADMIN. */
+		/* Without CAP_NET_ADMIN, the limit applies. */
 		if (setsockopt(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf,
 			       sizeof(sndbuf)) &&
 		    setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf,
 			       sizeof(sndbuf)))
 			err(1, "SO_SNDBUF");
 	}
-	/* Do not receive what we, or others here, send. */
+	/* Do not receive packets that this host sends. */
 	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);
 	if (e)
 		errx(1, "PACKET_IGNORE_OUTGOING: %s", strerror(-e));
@@ -58,7 +58,7 @@ static void packet_bind(struct port *p)
 	if (p->rx) {
 		e = tp4_bind(&s, p->ifindex);
 	} else {
-		/* Protocol 0: bound to send, with nothing to receive. */
+		/* Protocol 0: send only, receive nothing. */
 		struct sockaddr_ll ll = {
 			.sll_family = AF_PACKET,
 			.sll_ifindex = p->ifindex,
@@ -74,7 +74,7 @@ static void packet_bind(struct port *p)
 		errx(1, "%s: bind: %s", cfg->ifname[p->end], strerror(-e));
 }
 
-/* An AF_XDP socket has no such option: a packet socket has it instead. */
+/* AF_XDP sockets lack this option: use an additional packet socket. */
 static void promisc(struct port *p)
 {
 	struct tp4_socket s = { .fd = p->fd };
@@ -99,8 +99,8 @@ static void busy_poll_start(struct port *p)
 	int e;
 
 	/*
-	 * A sendto() receives a budget of packets, too, but sends only so many
-	 * in AF_XDP's copy mode: l2fwd would drown.
+	 * sendto() also receives a budget of packets, but only sends this many
+	 * in AF_XDP's copy mode: l2fwd could not keep up.
 	 */
 	if (p->ops == &ring_xdp && !p->cfg->zerocopy && budget > XSK_TX_BATCH)
 		budget = XSK_TX_BATCH;
@@ -113,7 +113,7 @@ static void busy_poll_start(struct port *p)
 void port_open(struct port *p, const struct config *cfg, int end,
 	       unsigned int nr)
 {
-	/* V4 in zero-copy mode takes both sides of a queue pair. */
+	/* V4 in zero-copy mode uses both rings of a queue pair. */
 	const bool pair = cfg->version == 4 && cfg->zerocopy;
 
 	memset(p, 0, sizeof(*p));
@@ -155,7 +155,7 @@ void port_close(struct port *p)
 		close(p->promisc_fd);
 }
 
-/* Packets dropped for want of room since the last call. */
+/* Packets dropped since the last call because the ring was full. */
 __u64 port_drops(struct port *p)
 {
 	struct tp4_socket s = { .fd = p->fd };
@@ -181,7 +181,7 @@ void port_kick(struct port *p)
 		return;
 	p->n.kicks++;
 	e = tp4_kick(&s, MSG_DONTWAIT);
-	/* A full or busy device or socket: it goes next time. */
+	/* The device or socket is full or busy: retry later. */
 	if (e < 0 && e != -EAGAIN && e != -ENOBUFS && e != -EINTR &&
 	    e != -EBUSY)
 		errx(1, "sendto: %s", strerror(-e));
@@ -231,17 +231,17 @@ static unsigned int step_once(struct port *p)
 	}
 }
 
-/* One round of the benchmark; returns how many packets it was good for. */
+/* One round of the benchmark; returns the number of packets processed. */
 unsigned int port_step(struct port *p)
 {
 	struct tp4_socket s = { .fd = p->fd };
 	unsigned int n = step_once(p);
 	int e;
 
-	/* Who cannot receive has only sendto(), which has just done it. */
+	/* A sender busy polls with sendto(), which has just been called. */
 	if (n || !p->cfg->busy_poll || !p->rx)
 		return n;
-	/* In copy mode, nobody but the driver has a packet socket's queue. */
+	/* In copy mode, a packet socket does not busy poll a queue. */
 	if (p->ops->is_packet && !p->cfg->zerocopy)
 		return n;
 	e = tp4_busy_poll(&s);

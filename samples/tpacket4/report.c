@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What tpbench says: rates while it runs, and one JSON object at the end. */
+/* The output of tpbench: rates while it runs, and one JSON object at the end.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
@@ -8,7 +9,7 @@
 #include "tpbench.h"
 
 #define TICK_US		100000
-#define SILENCE		5	/* seconds without a packet that are odd */
+#define SILENCE		5	/* seconds without packets before a warning */
 
 static bool due;		/* set by the signal */
 static double end;		/* when to stop, or 0 */
@@ -35,7 +36,7 @@ bool report_due(void)
 	return __atomic_load_n(&due, __ATOMIC_RELAXED);
 }
 
-/* Ticks come from now on; stop after so many seconds, unless that is 0. */
+/* Start the ticks; stop after @seconds, unless they are 0. */
 void report_start(double duration)
 {
 	struct itimerval it = {
@@ -65,7 +66,7 @@ static const char *name(const struct config *cfg)
 	return names[cfg->version - 2];
 }
 
-/* A tick came: print if a second has gone; return true if time is up. */
+/* On a tick: print rates once a second; return true at the end. */
 bool report_tick(const struct config *cfg, __u64 done)
 {
 	double t = now(), span = t - last_time;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tx as TPACKET_V2 and V3 have it: a ring of frames, each of them a header,
- * whose status says whose the frame is, and a packet. Packets are copied into
- * it. The versions differ in the header alone, so this is compiled for each:
- * before it is included, tx_hdr is defined as the name of the header's struct,
- * and TX_OFFSET as the place where the kernel expects the packet.
+ * Tx of TPACKET_V2 and V3: a ring of frames, to which packets are copied. A
+ * frame has a header, whose status shows its owner, and a packet. The versions
+ * only differ in the header, so this file is compiled for both: before
+ * including it, define tx_hdr as the name of the header's struct, and TX_OFFSET
+ * as the position of the packet.
  *
- * struct tx_ring is the first member of what p->ring points to.
+ * struct tx_ring is the first member of the struct at p->ring.
  */
 #ifndef TPBENCH_RING_TX_H
 #define TPBENCH_RING_TX_H
@@ -76,8 +76,8 @@ static unsigned int tx_fill(struct port *p, unsigned int max)
 }
 
 /*
- * Send what was received, addresses swapped. There must be room. A packet that
- * is longer than a frame, as a block of V3 can have, ends the run.
+ * Send received packets with swapped addresses. There must be room. A packet
+ * longer than a frame, which V3 can receive, ends the run.
  */
 static inline void tx_forward(struct port *p, const __u8 *data,
 			      unsigned int len)
@@ -101,7 +101,7 @@ static unsigned int tx_reap(struct port *p)
 	for (n = 0; t->done != t->next; n++) {
 		__u32 s = status(tx_frame(t, t->done));
 
-		/* Our packets are good: one that is refused ends the run. */
+		/* All packets are valid: an error ends the run. */
 		if (s & TP_STATUS_WRONG_FORMAT)
 			errx(1, "V%d: packet refused", p->cfg->version);
 		if (s & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING))

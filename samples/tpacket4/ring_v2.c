@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TPACKET_V2: a ring of frames, each with a header whose status says whose
- * the frame is. Packets are received into the Rx ring and sent from the Tx
- * ring; to forward one is to copy it.
+ * TPACKET_V2: a ring of frames, each with a header whose status shows the owner
+ * of the frame. Packets are received on the Rx ring and sent from the Tx ring.
+ * Forwarding a packet copies it.
  */
 #include <stdlib.h>
 

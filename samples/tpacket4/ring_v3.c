@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TPACKET_V3: Rx is a ring of blocks, which the kernel fills with packets of
- * any length and hands over whole. Tx is a ring of frames as in V2.
+ * TPACKET_V3: Rx uses a ring of blocks, which the kernel fills with packets of
+ * any length. Tx uses a ring of frames as in V2.
  *
- * A program may read a block only when the kernel has closed it: because the
- * next packet did not fit, or because the retire timer ran out. So with few
- * packets in flight V3 waits for its timer, and l2fwd-1 can be no faster than
- * one packet a timer tick and direction. Reading ahead in the open block is
- * faster and not allowed; we do not do it.
+ * A program may only read a block that the kernel has closed, because the next
+ * packet did not fit or the retire timer expired. With few packets in flight V3
+ * waits for this timer, so that l2fwd-1 forwards at most one packet per timer
+ * tick and direction. Reading an open block would be faster but is not allowed.
  */
 #include <stdlib.h>
 
@@ -18,8 +17,8 @@
 #include "ring_tx.h"
 
 /*
- * A big block costs the least a packet. In the ping-pong all packets may sit
- * in two open blocks: the smallest block there is keeps them moving.
+ * Large blocks have the lowest cost per packet. With a fixed number of packets
+ * in flight, all of them may be in two open blocks, so use the smallest blocks.
  */
 #define RX_BLOCK_SIZE	(64 * 1024)
 #define FWD_BLOCK_SIZE	4096
@@ -34,7 +33,7 @@ struct v3 {
 	unsigned int nr_blocks;
 	unsigned int cur;		/* block being read, or waited for */
 	unsigned int left;		/* packets not read yet in it */
-	struct tpacket3_hdr *pkt;	/* the next of them */
+	struct tpacket3_hdr *pkt;	/* the next packet */
 };
 
 static struct tpacket_block_desc *block(const struct v3 *v)
@@ -111,7 +110,7 @@ static bool block_open(struct v3 *v)
 	return true;
 }
 
-/* All of it was read: give it back. */
+/* The block has been read: return it. */
 static void block_close(struct v3 *v)
 {
 	__atomic_store_n(&block(v)->hdr.bh1.block_status, TP_STATUS_KERNEL,
@@ -120,7 +119,7 @@ static void block_close(struct v3 *v)
 		v->cur = 0;
 }
 
-/* Go on to the next packet, and the next block after the last one. */
+/* Advance to the next packet, or to the next block after the last one. */
 static void pkt_next(struct v3 *v)
 {
 	if (--v->left)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * AF_XDP, by libxdp: four rings and one area of frames (umem). A frame goes
- * from the fill ring to Rx, or from Tx to the completion ring. To forward a
- * packet is to move it from Rx to Tx, and its frame, once sent, from the
- * completion ring to the fill ring.
+ * AF_XDP, with libxdp: four rings and one area of frames (umem). A frame moves
+ * from the fill ring to Rx, or from Tx to the completion ring. Forwarding moves
+ * a packet from Rx to Tx and later its frame from the completion ring to the
+ * fill ring.
  *
- * The program is ours, two calls long, and held by a link: however tpbench
- * ends, the interface loses it.
+ * A link holds the XDP program, so that it is detached whenever tpbench ends.
  */
 #include "tpbench.h"
 
@@ -29,12 +28,12 @@ struct xdp {
 	struct xsk_ring_cons comp, rx;
 	__u8 *area;
 	unsigned int nr;	/* frames */
-	__u64 fresh;		/* the first frame of those never used */
-	unsigned int sending;	/* frames on the Tx ring, or beyond it */
-	unsigned int idle;	/* frames seen on, and not taken off, comp */
-	__u64 drops;		/* by the kernel, told so far */
-	bool forwards;		/* the last round had something to */
-	bool redirects;		/* our program is on the interface */
+	__u64 fresh;		/* the first frame that was never used */
+	unsigned int sending;	/* frames on the Tx ring or in the device */
+	unsigned int idle;	/* frames peeked at on comp */
+	__u64 drops;		/* by the kernel, already reported */
+	bool forwards;		/* the last round has forwarded packets */
+	bool redirects;		/* the program is attached */
 };
 
 /* One for each end: sockets that share an interface share its program. */
@@ -55,7 +54,7 @@ static __u32 xdp_flags(const struct config *cfg)
 	return cfg->skb_mode ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
 }
 
-/* "Each packet goes to the socket of its queue; if there is none, go on." */
+/* Redirect each packet to the socket of its queue, or pass it. */
 static int redirect_load(int map)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts,
@@ -69,7 +68,7 @@ static int redirect_load(int map)
 		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1,
 		  .src_reg = BPF_PSEUDO_MAP_FD, .imm = map },
 		{ },
-		/* r3 = XDP_PASS, for a queue that the map does not have */
+		/* r3 = XDP_PASS, for a queue without a socket */
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3,
 		  .imm = XDP_PASS },
 		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
@@ -107,7 +106,7 @@ static void redirect_put(const struct port *p)
 	close(r->map);
 }
 
-/* Room for n on a ring that has it, as it has for every frame there is */
+/* Reserve n entries; the ring has room for all frames. */
 static inline __u32 reserve(struct xsk_ring_prod *r, unsigned int n)
 {
 	__u32 at = 0;
@@ -116,7 +115,7 @@ static inline __u32 reserve(struct xsk_ring_prod *r, unsigned int n)
 	return at;
 }
 
-/* Lend n frames from this one on to the fill ring; */
+/* Put n frames, starting with this one, on the fill ring. */
 static void lend(struct xdp *x, __u64 frame, unsigned int n)
 {
 	__u32 i, at = reserve(&x->fill, n);
@@ -137,7 +136,7 @@ static void make_umem(struct port *p, struct xdp *x)
 	unsigned int i;
 	size_t len;
 
-	/* Neither ring can be too full to take a frame. */
+	/* Both rings have room for all frames. */
 	x->nr = cfg->ring * (p->rx + p->tx);
 	conf.fill_size = x->nr;
 	conf.comp_size = x->nr;
@@ -175,11 +174,11 @@ static void xdp_open(struct port *p)
 		lend(x, 0, cfg->ring);
 		x->fresh = cfg->ring;
 	}
-	/* A device in zero-copy mode may not even send without a program. */
+	/* Some devices in zero-copy mode need a program even to send. */
 	x->redirects = p->rx || cfg->zerocopy;
 	if (x->redirects)
 		redirect_get(p);
-	/* Who had the queue last may still be giving it back. */
+	/* The previous owner may still be releasing the queue. */
 	do {
 		e = xsk_socket__create(&x->xsk, cfg->ifname[p->end], p->queue,
 				       x->umem, p->rx ? &x->rx : NULL,
@@ -209,7 +208,7 @@ static void xdp_close(struct port *p)
 	free(x);
 }
 
-/* Nothing came: is the driver waiting to be told of frames? */
+/* Nothing received: does the driver need a wake-up? */
 static void starved(struct port *p, struct xdp *x)
 {
 	if (p->cfg->busy_poll || !xsk_ring_prod__needs_wakeup(&x->fill))
@@ -222,7 +221,7 @@ static unsigned int xdp_rx_drop(struct port *p, unsigned int max)
 {
 	const bool verify = p->cfg->verify;
 	struct xdp *x = p->ring;
-	/* Copies, which no store to a ring or a packet makes load again */
+	/* Local copies, which stores to rings and packets do not invalidate */
 	struct xsk_ring_prod fill = x->fill;
 	struct xsk_ring_cons rx = x->rx;
 	__u32 i, n, from, to;
@@ -260,8 +259,8 @@ static inline void post(struct xsk_ring_prod *tx, __u32 at, __u64 addr,
 }
 
 /*
- * The frames that wait on the completion ring are the ones to send next: they
- * stay there until then, which it has room for.
+ * The frames on the completion ring are sent next. They stay there until then,
+ * because it has room for all frames.
  */
 static unsigned int xdp_tx_fill(struct port *p, unsigned int max)
 {
@@ -333,9 +332,9 @@ static bool xdp_tx_busy(struct port *p)
 }
 
 /*
- * In zero-copy mode, who receives sends as well: while packets come, a device
- * finds what is forwarded. It is to be told of what still lies on the ring when
- * there are no more of them.
+ * In zero-copy mode, receiving also sends: while packets are received, the
+ * driver processes forwarded ones. Kick it for those left on the ring when no
+ * more are received.
  */
 static bool xdp_need_kick(struct port *p)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose time is it, the program's or the kernel's? A clock event of perf's
- * notes every few microseconds what it has interrupted in this process: the
- * program, or the kernel on its behalf or in an interrupt on top of it. It
- * needs no counter in hardware, so it works in every emulator, and under
- * "-icount" its parts of the time are parts of the instructions. The kernel's
- * accounting by ticks is too coarse for that, and finer accounting costs time
- * itself.
+ * The shares of the program and of the kernel in the time. Every few
+ * microseconds, a perf clock event samples this process: it was in the program,
+ * or in the kernel for it or for an interrupt. This needs no hardware counter
+ * and therefore works in any emulator. Under "-icount", shares of the time are
+ * shares of the instructions. The kernel's tick-based accounting is too coarse,
+ * and precise accounting takes time itself.
  */
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -14,7 +13,7 @@
 
 #include "tpbench.h"
 
-#define PERIOD_NS	10007	/* a prime, so not in step with anything */
+#define PERIOD_NS	10007	/* a prime number, to avoid aliasing */
 #define PAGES		64	/* of records; a power of two */
 
 static struct perf_event_mmap_page *page;
@@ -40,8 +39,8 @@ void split_start(void)
 }
 
 /*
- * Seconds that the CPUs have been idle since boot, or less than 0 if the kernel
- * does not tell. Not by /proc/stat, which counts in hundredths.
+ * Idle seconds of the CPUs since boot, or less than 0 if not available.
+ * /proc/stat has a resolution of 10 ms only.
  */
 double idle_seconds(void)
 {
@@ -62,8 +61,8 @@ double idle_seconds(void)
 }
 
 /*
- * What part of this process's time since split_start() was the program's; and,
- * in *seconds, how long that was, with what the clock itself took of it.
+ * The program's share of the time of this process since split_start(), and in
+ * *seconds its duration, including the cost of sampling.
  */
 double split_stop(double *seconds)
 {

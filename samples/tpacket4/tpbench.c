@@ -129,7 +129,7 @@ static char *split(char *s)
 	return comma + 1;
 }
 
-/* The first two CPUs we may run on; the same one twice if there is one. */
+/* The first two CPUs of the affinity mask, or the only one twice. */
 static void default_cpus(struct config *cfg)
 {
 	cpu_set_t set;
@@ -163,7 +163,7 @@ static void parse_version(struct config *cfg, const char *s)
 		cfg->version = parse_int("version", s, 2, 4);
 }
 
-/* Check for options that conflict, and set those that follow from others. */
+/* Check for conflicting options, and set dependent ones. */
 static void check(struct config *cfg)
 {
 	const bool xdp = cfg->version == VERSION_XDP;
@@ -193,13 +193,13 @@ static void check(struct config *cfg)
 	if (cfg->in_flight > cfg->ring)
 		errx(2, "more packets in flight than a ring holds");
 	/*
-	 * A zero-copy sender is not throttled: all packets in flight can arrive
-	 * while as many frames are still on the Tx ring.
+	 * A zero-copy sender is not throttled: all packets in flight can be
+	 * received while the same number of frames is on the Tx ring.
 	 */
 	if (cfg->zerocopy && cfg->in_flight > cfg->ring / 2)
 		errx(2, "--zerocopy: at most half a ring in flight");
 	if (cfg->mode == MODE_TXPUSH) {
-		/* There is only a sender, so it runs in lockstep anyway. */
+		/* A sender alone always runs in lockstep. */
 		cfg->lockstep = false;
 		cfg->ifname[1] = NULL;
 	}

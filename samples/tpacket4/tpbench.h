@@ -3,12 +3,12 @@
  * tpbench: AF_PACKET V2, V3 and V4, and AF_XDP, measured by the same program
  *
  * tpbench.c	options
- * run.c	what is measured: loops and processes
+ * run.c	the benchmark loops and processes
  * port.c	one socket, and a round of each benchmark
  * ring_*.c	one ring version each, behind struct ring_ops
- * ring_tx.h	what V2 and V3 have in common
- * packet.c	packets: making, checking, and the generator
- * split.c	how much of the time is the kernel's
+ * ring_tx.h	common to V2 and V3
+ * packet.c	packets: creation, checks and the generator
+ * split.c	share of the kernel in the time
  * report.c	rates while it runs, JSON at the end
  */
 #ifndef TPBENCH_H
@@ -26,7 +26,7 @@
 #define FRAME_SIZE	2048		/* all versions */
 #define MAX_BATCH	1024
 #define MAX_QUEUES	64
-#define VERSION_XDP	5		/* not one of AF_PACKET's */
+#define VERSION_XDP	5		/* not a version of AF_PACKET */
 #define TEST_ETHERTYPE	0x88b5		/* IEEE 802: local experiments */
 #define ETH_HEADER	14
 #define MIN_SIZE	(ETH_HEADER + 8)	/* room for the number */
@@ -37,15 +37,15 @@ struct config {
 	int version;
 	enum mode mode;
 	const char *ifname[2];	/* [1]: the other end, or NULL */
-	int cpu[2];		/* of either process; -1: wherever */
-	unsigned int in_flight;	/* ping-pong with so many packets, or 0 */
+	int cpu[2];		/* of the two processes; -1: any */
+	unsigned int in_flight;	/* --veth: packets in flight, or 0 */
 	unsigned int size;	/* bytes a packet, from MAC header to end */
 	unsigned int batch;
 	unsigned int ring;	/* packets of FRAME_SIZE bytes */
 	unsigned int block;	/* V3: bytes a block */
 	unsigned int busy_poll;	/* microseconds */
 	int zerocopy;		/* V4, AF_XDP: queue pair + 1, or 0 */
-	unsigned int queues;	/* V4+ZC, AF_XDP: so many, from that one on */
+	unsigned int queues;	/* V4+ZC, AF_XDP: number, from that one on */
 	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
 	double duration;	/* seconds; 0: no limit */
@@ -71,7 +71,7 @@ struct verify {
 	__u64 foreign;	/* not ours */
 };
 
-/* What a port has done. */
+/* Counters of a port */
 struct counters {
 	__u64 packets;	/* received; or sent and completed */
 	__u64 bytes;
@@ -87,10 +87,10 @@ struct port {
 	const struct ring_ops *ops;
 	void *ring;		/* of the ring version */
 	int fd;
-	int promisc_fd;	/* the packet socket that asks for it, or -1 */
+	int promisc_fd;	/* packet socket for promiscuous mode, or -1 */
 	int ifindex;
 	int end;		/* which of ifname[] and cpu[] */
-	int queue;		/* where a socket has one for itself */
+	int queue;		/* if the socket owns a queue */
 	bool rx, tx;
 	bool posted;		/* txpush: the last round sent something */
 	__u64 tx_seq;	/* number of the next packet to be made */
