@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The patch series, as files here and as commits in build/linux.
 
-series.py tree    assemble build/linux: the base, then one commit a patch
+series.py tree    assemble build/linux: the base, then one commit per patch
 series.py import  write the commits of build/linux back as files
 series.py format  write the mails of each set to out/series/NUMBER-SET
 
@@ -18,12 +18,12 @@ files with @7.3.
 
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
-first line; a set of one patch may do without. Beside the mails stands `send`, a
-script that calls git send-email with what get_maintainer.pl says.
+first line; a set of one patch needs none. `send`, next to the mails, is a script that
+calls git send-email with the recipients that get_maintainer.pl lists.
 
 Commits have fixed dates, and authors from the first Signed-off-by line: the
 same files give the same hashes everywhere. A note (refs/notes/slug) ties a
-commit to its slug; git carries it through --amend, rebase and autosquash.
+commit to its slug; git keeps it in --amend, rebase and autosquash.
 """
 
 import argparse
@@ -49,12 +49,12 @@ LINUX = BUILD / "linux"
 WHERE = LINUX.relative_to(TOP)
 OUT = TOP / "out" / "series"
 MANIFEST = Path("series/series")
-MAX_SET = 15  # netdev takes no more patches at a time
+MAX_SET = 15  # the limit of netdev
 # Directories without files of the series
 NOT_MAILED = ("apps", "build", "lab", "out", "ports", "series", ".ci", ".git")
 SKIP = 4  # kselftest's exit code for it
-EPOCH = 946684800  # 2000-01-01, the base commit's date; a minute more a patch
-# What build/linux was last assembled as, or imported at.
+EPOCH = 946684800  # 2000-01-01, the base commit's date; each patch is a minute later
+# The commit of build/linux that was last assembled or imported
 SYNCED = "refs/tpacket4/synced"
 # In build/linux's configuration: a hash of what went into it, and its last commit
 MADE = "tpacket4.made"
@@ -64,11 +64,11 @@ DIFF += ["--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"]
 
 
 class Error(Exception):
-    """Something the user must put right; its text says what."""
+    """User error; the message explains it."""
 
 
 class Skip(Exception):
-    """There is no base, for want of a network; its text says so."""
+    """There is no base, as there is no network; the message explains it."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Patch:
 def git(
     *args: str, stdin: bytes | None = None, env: dict[str, str] | None = None
 ) -> bytes:
-    """Run git in build/linux, untouched by the user's configuration."""
+    """Run git in build/linux, without the user's configuration."""
     base = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     run = subprocess.run(
         ["git", "-C", str(LINUX), *args],
@@ -120,7 +120,7 @@ def text(*args: str) -> str:
 
 
 def status(untracked: str) -> list[str]:
-    """What differs from HEAD, as git status --porcelain has it: `XY path`."""
+    """The differences from HEAD, as git status --porcelain prints them: `XY path`."""
     return git("status", "--porcelain", untracked).decode().splitlines()
 
 
@@ -164,7 +164,7 @@ def find_edits() -> Iterator[tuple[str, str, str]]:
 
 
 def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
-    """The comment the manifest starts with, and its (slug, set, new files)."""
+    """The comment at the start of the manifest, and its (slug, set, new files)."""
     head = ""
     sets = [""]
     entries: list[tuple[str, str, list[str]]] = []
@@ -186,16 +186,16 @@ def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
     names = [name.split()[0] for name in sets[1:]]
     for name in names:
         if names.count(name) > 1:
-            raise Error(f"{MANIFEST}: the set {name} is there twice")
+            raise Error(f"{MANIFEST}: the set {name} is listed twice")
     slugs = [slug for slug, _, _ in entries]
     for slug in slugs:
         if not re.fullmatch(r"[\w.-]+", slug) or slugs.count(slug) > 1:
-            raise Error(f"{MANIFEST}: `{slug}` is no slug, or is there twice")
+            raise Error(f"{MANIFEST}: `{slug}` is not a slug, or is listed twice")
     return head, entries
 
 
 def strays(owned: Iterable[str]) -> list[str]:
-    """Files beside those of the series, in the kernel's directories, of no patch."""
+    """Files in the kernel's directories that belong to no patch."""
     tops = sorted({name.split("/")[0] for name in owned})
     if not tops or not (TOP / ".git").exists():
         return []
@@ -240,7 +240,7 @@ def read_series() -> list[Patch]:
 
 
 def write_series(series: list[Patch]) -> list[str]:
-    """Write what differs from the files here; return what changed."""
+    """Write the files that differ from those here; return the changes."""
     head, old = read_manifest()
     owned = {name for _, _, names in old for name in names}
     owned |= {f"series/{slug}.msg" for slug, _, _ in old}
@@ -258,11 +258,11 @@ def write_series(series: list[Patch]) -> list[str]:
         for base, edits in patch.edits.items():
             for path, diff in edits.items():
                 want[str(edit_path(path, patch.slug, base))] = "100644", diff
-    # First look, then write: a refusal leaves everything as it was.
+    # Check before writing, so that an error changes nothing.
     for name, (_, data) in want.items():
         file = TOP / name
         if name not in owned and file.exists() and file.read_bytes() != data:
-            raise Error(f"{name} is here already, and not a file of the series")
+            raise Error(f"{name} exists already, and is not a file of the series")
     changed = []
     for name in sorted(owned - want.keys()):
         (TOP / name).unlink(missing_ok=True)
@@ -295,7 +295,7 @@ def author(patch: Patch) -> tuple[str, str]:
 
 
 def failed_hunk(diff: bytes, complaint: str) -> str:
-    """The hunk that git apply complains of: it names its first old line."""
+    """The hunk that git apply reports by its first old line."""
     match = re.search(r"patch failed: .*:(\d+)", complaint)
     if match:
         for hunk in re.split(
@@ -307,13 +307,13 @@ def failed_hunk(diff: bytes, complaint: str) -> str:
 
 
 def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
-    """Apply it to the index; return whether all of its context was there."""
+    """Apply it to the index; return whether all of its context matched."""
     apply = ["apply", "--cached", "--whitespace=nowarn"]
     try:
         git(*apply, "-", stdin=diff, env=env)
     except Error as err:
-        # Another base can differ in the lines around. One line of context
-        # that still fits is told, and for the builds and tests to judge.
+        # Another base can differ in the lines around it. If one line of context
+        # still matches, report it: builds and tests show whether it is right.
         try:
             git(*apply, "-C1", "-", stdin=diff, env=env)
         except Error:
@@ -326,21 +326,21 @@ def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
     if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
         f"b/{path}".encode()
     ]:
-        raise Error(f"{name} must be a diff of {path} and of nothing else")
+        raise Error(f"{name} must be a diff of {path} only")
     try:
         if not apply_diff(diff, env):
-            print(f"{name}: applied with less context; look at it", file=sys.stderr)
+            print(f"{name}: applied with less context: check it", file=sys.stderr)
     except Error as err:
         hunk = failed_hunk(diff, str(err))
         raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
 
 
 def nearest(commit: str) -> str:
-    """The one of BASES whose edits fit the kernel in this commit best."""
+    """The one of BASES that is nearest to the kernel in this commit."""
     makefile = text("cat-file", "blob", f"{commit}:Makefile")
     numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", makefile, re.MULTILINE)
     if len(numbers) != 2:
-        raise Error("the base's Makefile does not say its version")
+        raise Error("the base's Makefile has no version")
 
     def rank(version: str) -> int:
         major, minor = version.split(".")
@@ -361,7 +361,7 @@ def store(data: bytes) -> str:
 
 
 def without_at(patch: Patch, path: str, parent: str) -> str | None:
-    """The blob that a patch makes of a file by what has no @ in its name."""
+    """The blob that results from a patch of a file without @ in its name."""
     diff = patch.plain().get(path)
     new = patch.new.get(path)
     blob = store(new[1]) if new else blob_in(parent, path)
@@ -389,8 +389,8 @@ def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
 
 
 def build_commits(commit: str, series: list[Patch]) -> str:
-    """Make the commits, touching neither the work tree nor a branch."""
-    # Many commands begin with this, and it takes ten seconds.
+    """Make the commits without changing the work tree or a branch."""
+    # Many commands start with this, and it takes ten seconds.
     what = repr([BASES, commit, series]).encode()
     key = hashlib.sha256(Path(__file__).read_bytes() + what).hexdigest()
     made = text("config", "--default", "", "--get", MADE).split()
@@ -407,7 +407,7 @@ def build_commits(commit: str, series: list[Patch]) -> str:
             lines = b""
             for name, (mode, data) in patch.new.items():
                 if name in there:
-                    raise Error(f"{name}, new in {patch.slug}, is there before it")
+                    raise Error(f"{name}, new in {patch.slug}, exists before it")
                 there.add(name)
                 lines += f"{mode} {store(data)}\t{name}\n".encode()
             git("update-index", "--add", "--index-info", stdin=lines, env=env)
@@ -425,8 +425,8 @@ def build_commits(commit: str, series: list[Patch]) -> str:
 
 
 def create_linux(repo: str) -> None:
-    """Clone the cached base. Its pack is hard-linked, or copied where that
-    cannot be: build/linux lives on when the cache goes."""
+    """Clone the cached base. Its pack is hard-linked, or copied if that is impossible,
+    so that build/linux does not need the cache."""
     new = LINUX.with_name("linux.new")
     shutil.rmtree(new, ignore_errors=True)
     LINUX.parent.mkdir(parents=True, exist_ok=True)
@@ -443,7 +443,7 @@ def create_linux(repo: str) -> None:
 
 
 def check_untouched(series: list[Patch]) -> None:
-    """Raise unless build/linux holds nothing that the files here lack."""
+    """Raise if build/linux has changes that the files here lack."""
     hint = "`make import` brings it home, FORCE=1 drops it"
     head = resolve("HEAD")
     if head and head != resolve(SYNCED):
@@ -458,7 +458,7 @@ def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
     """Make the commits on the first of these bases that the series applies to.
 
     They begin with the newest. Those behind the one that is taken are deleted from
-    the cache: whoever uses them has a copy."""
+    the cache: their users have copies."""
     for number, repo in enumerate(repos, 1):
         git("fetch", "-q", repo, "+base:refs/tpacket4/base")
         new = text("rev-parse", "refs/tpacket4/base")
@@ -472,10 +472,10 @@ def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
                 err = Error(f"{err}\nTo port the series: {port}; make import")
             if number == len(repos):
                 raise err from None
-            print(f"{err}\nUntil then, the release before is used.", file=sys.stderr)
+            print(f"{err}\nUntil then, the previous release is used.", file=sys.stderr)
             continue
         for old in repos[number:]:
-            shutil.rmtree(old, ignore_errors=True)  # another clone may do so, too
+            shutil.rmtree(old, ignore_errors=True)  # another clone may do the same
         return new, head
     raise Error("no base kernel")
 
@@ -490,7 +490,7 @@ def tree(force: bool, keep: bool) -> str:
     repos = base.stdout.decode().splitlines()
     if not (LINUX / ".git").exists():
         if LINUX.exists():
-            raise Error(f"{WHERE} is no git tree: remove it")
+            raise Error(f"{WHERE} is not a git tree: remove it")
         create_linux(repos[0])
     if not force:
         try:
@@ -503,7 +503,7 @@ def tree(force: bool, keep: bool) -> str:
     title = text("log", "-1", "--format=%s", new)
     before = resolve("HEAD")
     if force and before and before != resolve(SYNCED):
-        print(f"{WHERE} was {before[:12]} (git reflog knows it)", file=sys.stderr)
+        print(f"{WHERE} was {before[:12]} (see git reflog)", file=sys.stderr)
     git("update-ref", "refs/heads/base", new)
     # Only files that differ are written: kernel builds stay incremental.
     git("symbolic-ref", "HEAD", "refs/heads/series")
@@ -520,7 +520,7 @@ def tree(force: bool, keep: bool) -> str:
 
 
 def choose_slug(commit: str, subject: str, known: dict[str, str], used: set) -> str:
-    """By the commit's note, else by its subject, else a new one from that."""
+    """From the commit's note, else its subject, else a new one from the subject."""
     try:
         note = text("notes", f"--ref={NOTES}", "show", commit).split()[0]
     except (Error, IndexError):
@@ -548,12 +548,12 @@ def read_commit(commit: str, slug: str) -> Patch:
             patch.edits.setdefault("", {})[path] = diff[start:]
         else:
             what = f"{old_mode} -> {mode}, {status}"
-            raise Error(f"{slug}: cannot store what it does to {path} ({what})")
+            raise Error(f"{slug}: cannot store its change of {path} ({what})")
     return patch
 
 
 def assign_sets(series: list[Patch], old: list[Patch]) -> None:
-    """A patch stays in its set; a new one joins that of the one before it."""
+    """A patch stays in its set; a new one joins the set of the previous patch."""
     known = {patch.slug: patch.set for patch in old}
     last = next((known[p.slug] for p in series if p.slug in known), "series net-next")
     done = set()
@@ -570,7 +570,7 @@ def assign_sets(series: list[Patch], old: list[Patch]) -> None:
 
 
 def put_back(series: list[Patch], old: list[Patch], base: str) -> None:
-    """Add the patches for another base only, each where it stood."""
+    """Add the patches that are for another base only, at their old places."""
     before: str | None = None
     for patch in old:
         if not patch.is_on(base):
@@ -581,7 +581,7 @@ def put_back(series: list[Patch], old: list[Patch], base: str) -> None:
 
 
 def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
-    """Make what was read from a commit on a base an edit of that base.
+    """Turn the content of a commit on a base into edits for that base.
 
     On the first base, only the files stay with it that were its own. On another one,
     all edits are its own that differ from the result of the files without @. Those, and
@@ -623,7 +623,7 @@ def import_(force: bool) -> str:
         raise Error(f"no {WHERE} to import from: make tree first")
     for state in "rebase-merge", "rebase-apply":
         if (LINUX / ".git" / state).exists():
-            raise Error(f"a rebase is under way in {WHERE}: finish it first")
+            raise Error(f"finish the rebase in {WHERE} first")
     for line in status("-uall"):
         if not line.startswith("??"):
             raise Error(f"{WHERE} has uncommitted edits ({line[3:]})")
@@ -638,7 +638,7 @@ def import_(force: bool) -> str:
     series: list[Patch] = []
     for commit in commits:
         if len(text("log", "-1", "--format=%P", commit).split()) != 1:
-            raise Error(f"{commit[:12]} is a merge: the series must be a line")
+            raise Error(f"{commit[:12]} is a merge: the series must be linear")
         subject = text("log", "-1", "--format=%s", commit)
         if re.match(r"(fixup|squash|amend)! ", subject):
             raise Error(f"`{subject}`: git rebase -i --autosquash it first")
@@ -652,10 +652,10 @@ def import_(force: bool) -> str:
     assign_sets(series, old)
     put_back(series, old, nearest(base))
 
-    # What is written must lead back to what was read, to the last byte.
+    # The written files must give exactly the same tree back.
     again = build_commits(base, series)
     if text("rev-parse", f"{again}^{{tree}}") != text("rev-parse", "HEAD^{tree}"):
-        raise Error("the files would not give the same tree back: nothing written")
+        raise Error("the files would not give the same tree: nothing was written")
     changed = write_series(series)
     git("reset", "-q", "--hard", again)
     git("update-ref", SYNCED, again)
@@ -684,7 +684,7 @@ def check_files_synced(series: list[Patch]) -> None:
 
 
 def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
-    """To and Cc, by MAINTAINERS: who maintains it, and reviewers and lists."""
+    """To and Cc from MAINTAINERS: maintainers, and reviewers and lists."""
     command = ["perl", "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback"]
     command += ["--roles", "--no-rolestats", *map(str, mails)]
     run = subprocess.run(
@@ -702,12 +702,12 @@ def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
 
 
 def write_send(where: Path, mails: list[Path]) -> None:
-    """A script that sends the mails to whom get_maintainer.pl names."""
+    """Write a script that sends the mails to the list of get_maintainer.pl."""
     to, cc = recipients(mails)
     lines = ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0"]
-    lines += ["# Options go to git send-email: --dry-run shows what it would do."]
+    lines += ["# Options are those of git send-email, such as --dry-run."]
     lines += ['cd "$(dirname "$0")" && exec git send-email \\']
-    lines += ["\t--8bit-encoding=UTF-8 \\"]  # cover letters do not say so
+    lines += ["\t--8bit-encoding=UTF-8 \\"]  # cover letters have no header for it
     lines += [f"\t--to={shlex.quote(who)} \\" for who in to]
     lines += [f"\t--cc={shlex.quote(who)} \\" for who in cc]
     lines += ['\t"$@" ./*.patch']
@@ -721,7 +721,7 @@ def format_set(number: int, name: str, start: str, end: str) -> None:
     cover = TOP / f"series/{name}.cover"
     count = int(text("rev-list", "--count", f"{start}..{end}"))
     if count > MAX_SET:
-        raise Error(f"the set {name} has {count} patches: netdev takes {MAX_SET}")
+        raise Error(f"the set {name} has {count} patches: netdev accepts {MAX_SET}")
     if count > 1 and not cover.exists():
         raise Error(f"the set {name} has no cover letter, series/{name}.cover")
     where = OUT / f"{number}-{name}"
@@ -776,17 +776,17 @@ def main() -> int:
         "--force",
         action="store_true",
         default=bool(os.getenv("FORCE")),
-        help="drop what the other side has changed",
+        help="overwrite changes of the other side",
     )
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="tree: leave a build/linux as it is that was worked in",
+        help="tree: keep a build/linux that has changes",
     )
     args = parser.parse_args()
-    # Leave nothing in /tmp.
+    # Remove temporary files on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # .ci/run runs make check beside make test: both begin here, and git does not wait.
+    # .ci/run runs make check and make test at the same time; git does not wait for locks.
     BUILD.mkdir(parents=True, exist_ok=True)
     fcntl.flock(os.open(BUILD, os.O_RDONLY), fcntl.LOCK_EX)
     try:

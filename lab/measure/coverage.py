@@ -80,7 +80,7 @@ def added_lines(path: str) -> set[int]:
 
 
 def read_counts(objects: Path) -> dict[Line, int]:
-    """How often each line was reached in all boots together."""
+    """How often each line was reached in all boots."""
     counts: Counter[Line] = Counter()
     top = LINUX.resolve()
     for boot in sorted(path for path in DATA.iterdir() if path.is_dir()):
@@ -113,7 +113,7 @@ def find_functions(text: list[str]) -> list[str]:
 
 
 def read_list() -> tuple[Counter[Key], set[Key]]:
-    """The lines that no test reaches, for a reason; and which are, by chance."""
+    """The lines of the list, and those of them that are reached by chance."""
     listed: Counter[Key] = Counter()
     by_chance: set[Key] = set()
     waiting: list[Key] = []
@@ -136,7 +136,7 @@ def read_list() -> tuple[Counter[Key], set[Key]]:
 
 
 def print_table(counts: dict[Line, int]) -> list[str]:
-    """Print reached lines a file and a part; return what is wrong."""
+    """Print the lines reached per file and part; return the failures."""
     wrong = []
     for part, pattern in PARTS.items():
         lines = {at: n for at, n in counts.items() if pattern.fullmatch(at[0])}
@@ -154,7 +154,7 @@ def print_table(counts: dict[Line, int]) -> list[str]:
 
 
 def compare(counts: dict[Line, int]) -> list[str]:
-    """Print the lines not reached; return what differs from the list."""
+    """Print the lines not reached; return the differences from the list."""
     listed, by_chance = read_list()
     texts = {
         name: (LINUX / name).read_text().splitlines() for name in {n for n, _ in counts}

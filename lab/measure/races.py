@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What KCSAN reported in a kernel log, and whose it is.
+"""Finds the reports of KCSAN in a kernel log that involve V4.
 
 A race involves V4 if one of the two accesses is in a V4 file or function; inlined
 functions count as such. If the access is in a function that only copies or counts
-memory, its caller counts. What the base does to its own data in a function that is
-inlined in one of V4's is the base's.
+memory, its caller counts. Accesses of the base to its own data do not count, even in a
+function that is inlined in one of V4's.
 """
 
 import re
@@ -29,7 +29,7 @@ BASE = re.compile(r"(?:napi_if_scheduled_mark_missed|veth_xdp_rcv) ")
 @dataclass
 class Race:
     title: str
-    # For each access, what it was and its innermost frames
+    # The type of each access and its innermost frames
     accesses: list[tuple[str, list[str]]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)  # function file:line, inner first
 
@@ -41,7 +41,7 @@ class Race:
 
 
 def split(log: str) -> tuple[str, list[Race]]:
-    """The log without KCSAN's reports, and these."""
+    """The log without KCSAN's reports, and the reports."""
     races: list[Race] = []
     rest: list[str] = []
     inside = False
@@ -133,7 +133,7 @@ def locate(races: list[Race], vmlinux: Path) -> None:
 
 
 def find(log: str, vmlinux: Path, report: Path) -> tuple[str, list[str], int]:
-    """The log without KCSAN's reports, what they say of V4, how many others.
+    """The log without KCSAN's reports, the reports on V4, the number of others.
 
     All of them are added to the file `report`.
     """
@@ -145,7 +145,7 @@ def find(log: str, vmlinux: Path, report: Path) -> tuple[str, list[str], int]:
     ours = {str(race) for race in races if race.is_v4()}
     with report.open("a") as file:
         for text in sorted(counts, key=lambda text: text not in ours):
-            whose = "V4" if text in ours else "other"
-            file.write(f"{whose}, {counts[text]} times: {text}\n\n")
+            origin = "V4" if text in ours else "other"
+            file.write(f"{origin}, {counts[text]} times: {text}\n\n")
     lines = [" | ".join(part.strip() for part in t.splitlines()) for t in sorted(ours)]
     return rest, lines, sum(n for text, n in counts.items() if text not in ours)

@@ -215,7 +215,7 @@ class SeriesTest(unittest.TestCase):
         self.write("series/first.cover", "net: a series\n\nWhy it is.\n")
         self.write("series/second.cover", "net: a series\n\nWhy it is.\n")
         said = self.series("format", fail=True)
-        self.assertIn("the set second has 17 patches: netdev takes 15", said)
+        self.assertIn("the set second has 17 patches: netdev accepts 15", said)
 
     def test_patches_stay_in_their_sets(self) -> None:
         self.series("tree")

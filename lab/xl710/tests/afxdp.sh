@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 TPBENCH=$BUILD/tpbench/tpbench
-# an address that nobody has: the stack does not answer, tpbench does
+# an address of no host: the stack does not answer, tpbench does
 IPX=10.71.0.77
 
 start_bench() {
@@ -13,11 +13,11 @@ start_bench() {
 		--warmup 0 >"$LOG" 2>&1 &
 	PIDS+=($!)
 	BENCH=$!
-	# its first line of rates, and on a debug kernel that takes minutes
+	# its first line of rates, which takes minutes on a debug kernel
 	wait_for 300 grep -q 'packets/s' "$LOG" && wait_for 10 links_up
 }
 
-# Frames come back with their addresses exchanged
+# Frames return with their addresses exchanged
 echoes() {
 	local before after i
 
@@ -85,7 +85,7 @@ CHANNELS=$(n1 ethtool -l "$IF1" | awk '$1 == "Combined:" { n = $2 } END { print 
 trap cleanup EXIT
 DIR=$(mktemp -d)
 LOG=$DIR/log
-# one queue, so that all comes by where tpbench listens
+# one queue, on which tpbench listens
 [ "$CHANNELS" = 1 ] || n1 ethtool -L "$IF1" combined 1
 sleep 0.5
 wait_for 10 links_up

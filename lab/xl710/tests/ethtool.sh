@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Every query of ethtool answers, and what can be set takes.
+# Every query of ethtool succeeds, and settings take effect.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -35,7 +35,7 @@ set_coalesce() {
 		tx-usecs 40 && has 'rx-usecs:[[:space:]]+30' ethtool -c "$IF0"
 }
 
-# Every queue of the table gets what was asked for
+# Every queue of the table gets the requested share
 set_rss() {
 	n0 ethtool -X "$IF0" weight 1 0 || return 1
 	! n0 ethtool -x "$IF0" | grep -E '^ +[0-9]+: ' | grep -w '[1-9]$' ||
@@ -67,7 +67,7 @@ selftest() {
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-# Autonegotiation takes a quarter of a second to start and to end
+# Autonegotiation takes a quarter of a second to start and as long to end
 settle() {
 	sleep 0.5
 	wait_for 10 links_up && sleep 0.2 && wait_for 10 links_up

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# A port with gen-rate set receives by itself, and one with sink=on swallows.
-# XL710_GEN_RATE is the rate that it was given, if not lab/run/vm's own.
+# A port with gen-rate receives generated packets, and one with sink=on drops sent ones.
+# XL710_GEN_RATE is its rate, if not the default of lab/run/vm.
 # shellcheck disable=SC2317,SC2086,SC2034 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -13,8 +13,8 @@ usecs() {
 	echo $(($(date +%s%N) / 1000))
 }
 
-# What arrived, what was lost for want of descriptors, what the queues got, all
-# in one look, and the microseconds before and after it
+# Prints the packets that arrived, those lost without a descriptor, those of the queues, and
+# the time in microseconds before and after reading them
 look() {
 	local before
 
@@ -26,8 +26,8 @@ look() {
 		END { print arrived + 0, lost + 0, got + 0 }') $before $(usecs)"
 }
 
-# observe SECONDS: sets ARRIVED, LOST, GOT to what changed in that time, which
-# was MIN to MAX microseconds
+# observe SECONDS: sets ARRIVED, LOST, GOT to the changes in that time, which was MIN to MAX
+# microseconds
 observe() {
 	local -a a b
 
@@ -38,14 +38,14 @@ observe() {
 	MIN=$((b[3] - a[4])) MAX=$((b[4] - a[3]))
 }
 
-# As many as it was told, by the guest's own clock: within a fiftieth
+# The rate is right by the guest's own clock, within 2 %
 at_its_rate() {
 	[ $((ARRIVED * 50000000)) -ge $((RATE * MIN * 49)) ] &&
 		[ $((ARRIVED * 50000000)) -le $((RATE * MAX * 51)) ]
 }
 
-# Each that arrived reached the stack or was counted as lost, but for those that
-# wait in a ring at the first or the last look
+# Each packet that arrived reached the stack or was counted as lost, except for those that
+# were in a ring at the first or the last reading
 all_accounted_for() {
 	local slack rings off
 
@@ -56,7 +56,7 @@ all_accounted_for() {
 	[ ${off#-} -le "$slack" ] && [ "$GOT" -gt 0 ]
 }
 
-# Several flows end up on several queues
+# Several flows use several queues
 spreads() {
 	ethtool -S "$DEV" | awk '
 		/^ *rx-[0-9]+\.packets:/ { n++; if ($2 > 100) hit++ }
@@ -78,7 +78,7 @@ sinks() {
 	[ $((after - before)) -ge 50 ]
 }
 
-# Without light there is no partner that could send
+# Without a link, no partner can send
 stops_with_the_link() {
 	ethtool --set-priv-flags "$DEV" link-down-on-close on &&
 		ip link set "$DEV" down && sleep 1 || return 1
@@ -91,7 +91,7 @@ stops_with_the_link() {
 	[ "$ARRIVED" -gt 0 ]
 }
 
-# The port that receives though nobody sends
+# The port that receives without a sender
 find_generator() {
 	local pci
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# Packets come by the kind of interrupt that the card has: MSI-X, MSI or INTx.
-# XL710_IRQ says which that should be.
+# Packets are received with the interrupts of the card: MSI-X, MSI or INTx. XL710_IRQ is
+# the expected type.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 WANT=${XL710_IRQ:-msix}
 
-# kind PCI: msix, msi or intx
+# kind PCI: prints msix, msi or intx
 kind() {
 	local irqs=/sys/bus/pci/devices/$1/msi_irqs
 
@@ -18,7 +18,7 @@ kind() {
 	fi
 }
 
-# fired PCI: how often all its vectors did
+# fired PCI: prints the number of interrupts of all its vectors
 fired() {
 	local dev=/sys/bus/pci/devices/$1 irqs
 
@@ -38,9 +38,8 @@ is_kind() {
 	[ "$(kind "$1")" = "$WANT" ]
 }
 
-# A ping each 50 ms has an interrupt of its own where the machine is not busy;
-# where it is, several share one. Without any, the driver would hear of a packet
-# when its service task looks, once or twice in that second.
+# A ping every 50 ms causes an interrupt each, or fewer on a busy machine. Without
+# interrupts, the driver's service task would find packets once or twice a second.
 fires() {
 	local before after
 

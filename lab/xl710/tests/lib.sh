@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
 #
-# What the guest tests share. A test sources this, calls setup, reports each
-# check with ok, not_ok or skip, and ends with finish.
+# Shared by the guest tests. A test sources this, calls setup, reports each check with ok,
+# not_ok or skip, and ends with finish.
 #
 # The guest has two XL710 ports that are wired to each other. setup puts one in
-# each of two network namespaces, $NS0 and $NS1, with $IF0 and $IF1 for names
-# and 10.71.0.1, 10.71.0.2 and fd71::1, fd71::2 for addresses.
+# each of two network namespaces, $NS0 and $NS1, with the names $IF0 and $IF1 and the
+# addresses 10.71.0.1, 10.71.0.2 and fd71::1, fd71::2.
 #
-# XL710_SHORT=1 asks for the short form; BUILD is where lab/build/progs puts programs.
+# XL710_SHORT=1 selects the short form. BUILD is the directory of the programs.
 
 set -euo pipefail
 
@@ -34,8 +34,8 @@ skip() {
 	echo "ok - $1 # SKIP $2"
 }
 
-# check NAME COMMAND...: ok if the command succeeds, its output is shown if not;
-# what comes after is checked in either case
+# check NAME COMMAND...: ok if the command succeeds; prints its output if not. The test
+# continues in either case.
 check() {
 	local name=$1 out
 
@@ -51,7 +51,7 @@ check() {
 n0() { ip netns exec $NS0 "$@"; }
 n1() { ip netns exec $NS1 "$@"; }
 
-# wait_for SECONDS COMMAND...: until it succeeds
+# wait_for SECONDS COMMAND...: waits until it succeeds
 wait_for() {
 	local end=$((SECONDS + $1))
 
@@ -154,8 +154,8 @@ teardown() {
 	ip netns del $NS1
 } 2>/dev/null
 
-# Lines of the log since setup that nobody wants to see. Data races are not for
-# this: make test tells V4's from others'.
+# Prints the warnings and errors in the log since setup, without data races: make test
+# finds those of V4.
 log_clean() {
 	! dmesg | tail -n +$((DMESG_START + 1)) | grep -v 'BUG: KCSAN: data-race' |
 		grep -E 'WARNING|BUG|Oops|Call Trace|Malicious|hung|NETDEV WATCHDOG|HMC error|unhandled interrupt|Tx timeout'
@@ -166,7 +166,7 @@ finish() {
 	exit $FAILED
 }
 
-# stat NETNS DEV NAME: a counter of ethtool -S, its name matched whole
+# stat NETNS DEV NAME: prints a counter of ethtool -S
 stat() {
 	ip netns exec "$1" ethtool -S "$2" |
 		awk -v n="$3:" '$1 == n { print $2; f = 1 } END { exit !f }'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# The carrier goes and comes back, at both ends, and traffic with it.
+# The carrier is lost and returns at both ends, and so does traffic.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -29,7 +29,7 @@ restart_an() {
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-# A plain ip link set down leaves the light on, as the driver does by default
+# By default, the driver keeps the link on after ip link set down
 stays_up() {
 	n0 ip link set "$IF0" down && sleep 1 && carrier $NS1 "$IF1" 1 &&
 		n0 ip link set "$IF0" up && wait_for 10 links_up && addresses &&

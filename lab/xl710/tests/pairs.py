@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Queue pairs of i40e that change hands between the stack and V4 sockets.
+"""Tests queue pairs of i40e that switch between the stack and V4 sockets.
 
-pairs.sh sets two ports up and says in the environment what they are called. The
+pairs.sh sets up two ports, and passes their names in the environment. The
 port under test is that of NS1; its queue 0 has all traffic but what is steered.
 Each test prints ok, not ok or a skip with its reason.
 """
@@ -33,11 +33,11 @@ PCI1 = os.environ["PCI1"]
 SHORT = bool(os.environ.get("XL710_SHORT"))
 DEBUGFS = f"/sys/kernel/debug/i40e/{PCI1}/command"
 PORT = 7100
-SOON = 20.0  # how long what is right may take, on a slow machine
+SOON = 20.0  # time limit for correct behaviour, on a slow machine
 
 
 class Skip(Exception):
-    """What the machine lacks."""
+    """The machine cannot run the test."""
 
 
 def run(*command: str, ns: str = NS1, ok: bool = True) -> subprocess.CompletedProcess:
@@ -62,14 +62,14 @@ def carrier(dev: str = IF1, ns: str = NS1) -> bool:
 
 
 def dark(on: bool) -> None:
-    """Does the other port go dark when it is set down? Not by default."""
+    """Set whether the other port turns its link off when it is down."""
     run("ethtool", "--set-priv-flags", IF0, "link-down-on-close",
         "on" if on else "off", ns=NS0)  # fmt: skip
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No stack sends, so that no interrupt comes but those that are looked for."""
+    """Keep the stacks from sending, so that only expected interrupts occur."""
     ports = ((NS0, IF0, IP0), (NS1, IF1, IP1))
     for ns, dev, _ in ports:
         run("sysctl", "-qw", f"net.ipv6.conf.{dev}.disable_ipv6=1", ns=ns)
@@ -94,7 +94,7 @@ def works() -> None:
 
 
 def channels(n: int) -> None:
-    """So many queues, and all traffic to the first one."""
+    """Set the number of queues, and send all traffic to the first one."""
     run("ethtool", "-L", IF1, "combined", str(n), ok=False)
     out = run("ethtool", "-l", IF1).stdout.rpartition("Current")[2]
     if not re.search(rf"^Combined:\s*{n}$", out, re.MULTILINE):
@@ -105,7 +105,7 @@ def channels(n: int) -> None:
 
 
 def bound(n: int, **kw: bool) -> V4:
-    """A socket with a queue pair of its own, and frames posted."""
+    """A socket with a queue pair and posted frames."""
     z = V4(NS1, IF1, **kw)
     if z.rx:
         z.fill()
@@ -118,7 +118,7 @@ def bound(n: int, **kw: bool) -> V4:
 
 
 def refused(n: int) -> int:
-    """The errno with which a queue pair is refused, or 0."""
+    """The errno that refuses a queue pair, or 0."""
     try:
         bound(n).close()
     except OSError as err:
@@ -173,7 +173,7 @@ def talk(sock: socket.socket, times: int) -> None:
 
 
 def sends_by(queue: int) -> None:
-    """This thread's packets leave by that queue, as XPS has it."""
+    """Let XPS send this thread's packets on that queue."""
     os.sched_setaffinity(0, {queue})
     before = stat(f"tx-{queue}.packets")
     with netns(NS1), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -182,12 +182,12 @@ def sends_by(queue: int) -> None:
     assert wait(SOON, lambda: stat(f"tx-{queue}.packets") > before), "no XPS"
 
 
-# --- who gets which packets --------------------------------------------------
+# --- the packets of the stack and of programs --------------------------------
 
 
 def no_atr_filter_from_a_bound_pair() -> None:
-    """A TCP flow that the stack sends by a program's pair is answered to the
-    stack, and the program does not see it."""
+    """The answers to a TCP flow that the stack sends on a program's pair go to the
+    stack, and the program does not see them."""
     channels(2)
     server, z = Server(), bound(2)
     try:
@@ -201,7 +201,7 @@ def no_atr_filter_from_a_bound_pair() -> None:
 
 
 def atr_filters_are_flushed_at_bind() -> None:
-    """A flow that was steered to the pair before stays the stack's."""
+    """A flow that was steered to the pair before still goes to the stack."""
     channels(2)
     server = Server()
     sends_by(1)
@@ -220,7 +220,7 @@ def atr_filters_are_flushed_at_bind() -> None:
 
 
 def rules_stay_when_atr_filters_go() -> None:
-    """ethtool -N is how packets get to the program."""
+    """ethtool -N steers packets to the program."""
     channels(2)
     steer(True)
     server = Server()
@@ -237,10 +237,10 @@ def rules_stay_when_atr_filters_go() -> None:
 
 
 def a_bind_flushes_no_table_for_nothing() -> None:
-    """A pair by which the stack has sent no TCP has no ATR filters to flush."""
+    """A pair on which the stack has sent no TCP has no ATR filters to flush."""
     channels(2)
     server = Server()
-    bound(2).close()  # with what was sent there before
+    bound(2).close()  # with earlier packets
     sends_by(0)
     matches, flushes = stat("port.fdir_atr_match"), stat("port.fdir_flush_cnt")
     with connect() as sock:
@@ -255,7 +255,7 @@ def a_bind_flushes_no_table_for_nothing() -> None:
 
 @contextmanager
 def flood() -> Iterator[None]:
-    """A Flood by another process: Python's setsockopt() lets no other thread run."""
+    """A Flood in another process: setsockopt() of Python blocks other threads."""
     code = f"""import socket, time
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 while True:
@@ -270,8 +270,8 @@ while True:
 
 
 def rules_hold_while_others_bind() -> None:
-    """What a rule steers to a program does not go to the stack meanwhile. With two
-    CPUs, the driver has too few queues: lab/run/vm --cpus 3."""
+    """Packets that a rule steers to a program never go to the stack. With two CPUs,
+    the driver has too few queues: lab/run/vm --cpus 3."""
     channels(3)
     steer(True)
     server = Server()
@@ -306,7 +306,7 @@ def steered(z: V4) -> bool:
 
 
 def rx_alone() -> None:
-    """What the socket has no Tx ring for stays with the stack."""
+    """Without a Tx ring of the socket, sending stays with the stack."""
     channels(2)
     sends_by(1)
     with one_ring(rx=True, tx=False) as z:
@@ -316,8 +316,8 @@ def rx_alone() -> None:
 
 
 def tx_alone() -> None:
-    """What the socket has no Rx ring for stays with the stack: with one queue,
-    that is all that the port receives."""
+    """Without an Rx ring of the socket, receiving stays with the stack: with one
+    queue, all that the port receives."""
     channels(1)
     with one_ring(rx=False, tx=True, n=1) as z:
         assert ping(5), "the stack does not receive"
@@ -350,11 +350,11 @@ class one_ring:  # it reads as a function
         self.z.close()
 
 
-# --- pairs that change hands -------------------------------------------------
+# --- pairs that switch -------------------------------------------------------
 
 
 class Load:
-    """The stack of NS1 sends by a queue, as fast as it can, and pings."""
+    """The stack of NS1 sends on a queue as fast as it can, and pings."""
 
     def __init__(self, queue: int) -> None:
         self.stop = False
@@ -395,7 +395,7 @@ def stack_sends_while_pairs_change() -> None:
 
 
 def xdp(on: bool) -> None:
-    """A program that passes all brings the port XDP rings. "ip netns exec" would
+    """A program that passes all packets gives the port XDP rings. "ip netns exec" would
     hide the bpf file system."""
     pin = "/sys/fs/bpf/xl_pairs"
     if on and not os.path.exists(pin):
@@ -410,7 +410,7 @@ def xdp(on: bool) -> None:
 
 
 def pairs_with_xdp_change_hands() -> None:
-    """The pair's XDP ring stops and starts with it."""
+    """The XDP ring of the pair stops and starts with it."""
     channels(2)
     if not os.path.ismount("/sys/fs/bpf"):
         raise Skip("no bpf file system")
@@ -479,7 +479,7 @@ def resets_while_pairs_change(
     thread.join()
     works()
     # A reset may still be due, for which EBUSY is an answer.
-    assert wait(SOON, lambda: refused(2) != errno.EBUSY), "busy for ever"
+    assert wait(SOON, lambda: refused(2) != errno.EBUSY), "still busy"
     z = bound(2)
     assert wait(SOON, lambda: steered_once(z)), f"nothing comes, {outcomes}"
     z.close()
@@ -489,12 +489,12 @@ def resets_while_pairs_change(
 
 
 def core_resets_while_pairs_change() -> None:
-    """Those are served by the service task, without RTNL."""
+    """The service task handles these, without RTNL."""
     resets_while_pairs_change(lambda: debugfs("corer"), 3 if SHORT else 8, True)
 
 
 def function_resets_while_pairs_change() -> None:
-    """Those come by the PCI error handlers, without RTNL."""
+    """The PCI error handlers call these, without RTNL."""
 
     def command() -> None:
         write(f"/sys/bus/pci/devices/{PCI1}/reset", "1")
@@ -503,7 +503,7 @@ def function_resets_while_pairs_change() -> None:
 
 
 def bring_up() -> None:
-    """During a reset, the driver says EAGAIN if it cannot ask the card."""
+    """During a reset, the driver returns EAGAIN if it cannot ask the card."""
     up = ("ip", "link", "set", IF1, "up")
     wait(SOON, lambda: run(*up, ok=False).returncode == 0)
     run(*up)
@@ -523,7 +523,7 @@ def bind_while_down() -> None:
     works()
 
 
-# --- queues that do not stop, by the model's registers for tests -------------
+# --- queues that do not stop, with the test registers of the model -----------
 
 TX_DELAY, RESET_DELAY, STUCK_TX, STUCK_RX = 0x3FF000, 0x3FF010, 0x3FF014, 0x3FF018
 NONE = 0xFFFFFFFF
@@ -537,7 +537,7 @@ def debugfs(command: str) -> None:
 
 @contextmanager
 def page_of(register: int) -> Iterator[memoryview]:
-    """The card's registers around that one, as words."""
+    """The page of registers around that one, as words."""
     with open(f"/sys/bus/pci/devices/{PCI1}/resource0", "r+b") as file:
         bar = mmap.mmap(file.fileno(), mmap.PAGESIZE, offset=register & ~0xFFF)
     with bar, memoryview(bar) as view, view.cast("I") as words:
@@ -545,7 +545,7 @@ def page_of(register: int) -> Iterator[memoryview]:
 
 
 def knob(register: int, value: int) -> None:
-    """Those registers are beyond what the driver, and its debugfs, maps."""
+    """Write test registers, which the driver and its debugfs do not map."""
     with page_of(register) as words:
         words[(register & 0xFFF) // 4] = value
         if words[(register & 0xFFF) // 4] != value:
@@ -558,7 +558,7 @@ def unstick() -> None:
 
 
 def steer(on: bool, whole: bool = False) -> None:
-    """UDP packets to port 9 go to queue 1, or those of one flow only.
+    """Steer UDP packets to port 9, or one flow of them, to queue 1.
 
     A core reset takes the card's input sets back to what a whole flow needs. The
     driver writes its rules again after that, but not the input set of one that
@@ -573,7 +573,7 @@ def steer(on: bool, whole: bool = False) -> None:
 
 
 def sender() -> socket.socket:
-    """In NS0, of the flow that is steered."""
+    """A socket in NS0 with the flow that is steered."""
     with netns(NS0):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -624,7 +624,7 @@ def probe(*actions: str) -> None:
 
 
 def stays_untouched(z: V4, seconds: float) -> None:
-    """Nobody writes to frames that have come back."""
+    """Nothing writes to frames that have been returned."""
     while z.rx and z.rx.used != z.rx.avail:
         assert z.rx.take(), "a frame has not come back"
     mine = b"\x5a" * len(z.area)
@@ -635,7 +635,7 @@ def stays_untouched(z: V4, seconds: float) -> None:
 
 @contextmanager
 def stuck_in_a_flood() -> Iterator[V4]:
-    """A pair that receives, and whose Rx queue does not stop any more."""
+    """A pair that receives, with an Rx queue that no longer stops."""
     channels(2)
     steer(True)
     with Flood():
@@ -659,7 +659,7 @@ def frames_outlive_an_rx_queue_that_does_not_stop() -> None:
 
 
 def frames_outlive_a_tx_queue_that_does_not_stop() -> None:
-    """What is sent is what was posted, not what the frame held later."""
+    """The data at the time of posting is sent, not later data of the frame."""
     channels(2)
     with netns(NS0):
         sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88B5))
@@ -694,11 +694,11 @@ def frames_outlive_a_tx_queue_that_does_not_stop() -> None:
 
 
 class Alarm(Exception):
-    """A signal came."""
+    """A signal arrived."""
 
 
 def a_blocking_send_can_be_given_up() -> None:
-    """By a signal, or by SO_SNDTIMEO; what was posted comes back later."""
+    """By a signal, or by SO_SNDTIMEO; posted frames are returned later."""
     channels(2)
     z = bound(2)
     knob(TX_DELAY, 1_000_000_000)
@@ -733,7 +733,7 @@ SDCMD, SDCMD_WRITE, SD_LOW, SD_HIGH = 0xC0000, 1 << 31, 0x100 // 4, 0x200 // 4
 
 @contextmanager
 def no_contexts() -> Iterator[None]:
-    """The card finds zeros in place of a queue's context, so that none starts.
+    """The card finds zeros instead of a queue's context, so that no queue starts.
 
     All contexts are in the first of the 2 MiB that the driver has given it.
     """
@@ -751,8 +751,8 @@ def no_contexts() -> Iterator[None]:
 
 
 def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
-    """Neither for the program nor for the stack, when either is to have it: who
-    asks is told, and the device goes down and up, and works."""
+    """It starts neither for the program nor for the stack: the caller gets an error,
+    and the device goes down and up, and works."""
     channels(2)
     steer(True)
     for leaves in False, True:
@@ -774,8 +774,8 @@ def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
 
 
 def a_device_that_does_not_come_up_is_reported() -> None:
-    """It has another MTU or ring size then, but no queue that runs. Neither who
-    closes the socket nor who takes the device down waits for ever."""
+    """It then has another MTU or ring size, but no running queue. Neither closing the
+    socket nor taking the device down hangs."""
     channels(2)
     steer(True)
     for act in (
@@ -787,7 +787,7 @@ def a_device_that_does_not_come_up_is_reported() -> None:
         z = bound(2)
         with no_contexts():
             run(*act, ok=False)
-            assert z.error() == errno.EIO, "the program was not told"
+            assert z.error() == errno.EIO, "the program got no error"
             if "1500" in act or "512" in act:
                 z.close()
                 z = bound(2)
@@ -800,12 +800,12 @@ def a_device_that_does_not_come_up_is_reported() -> None:
 
 
 def a_self_test_is_no_loss() -> None:
-    """It takes the device down and up, and the program keeps its pair."""
+    """The reset takes the device down and up, and the program keeps its pair."""
     channels(2)
     steer(True)
     z = bound(2)
     run("ethtool", "-t", IF1, "offline", ok=False)
-    assert z.error() == 0, "the program was told that it has lost its pair"
+    assert z.error() == 0, "the program got an error, as if it had lost its pair"
     works()
     assert wait(SOON, lambda: steered_once(z)), "nothing comes after the test"
     z.close()
@@ -870,14 +870,14 @@ def a_pair_of_the_stack_that_does_not_stop_is_bound_by_a_reset() -> None:
 
 
 def a_reset_that_fails_is_reported() -> None:
-    """And the next one that works gives the program its pair back."""
+    """The next reset that works gives the program its pair back."""
     channels(2)
     steer(True)
     z = bound(2)
     knob(RESET_DELAY, 2_000_000_000)
     debugfs("pfr")
     knob(RESET_DELAY, 10_000_000)
-    assert wait(SOON, lambda: z.error() == errno.EIO), "the program was not told"
+    assert wait(SOON, lambda: z.error() == errno.EIO), "the program got no error"
     time.sleep(2)
     debugfs("pfr")
     works()
@@ -887,8 +887,8 @@ def a_reset_that_fails_is_reported() -> None:
 
 
 def a_reset_that_fails_ends_a_blocking_send() -> None:
-    """The device is up, so that nothing but the error would wake the program. The
-    reset returns what the ring had, but not what was waiting for a place there."""
+    """The device is up, so only the error can wake the program. The reset returns the
+    frames of the ring, but not those that were waiting for a slot there."""
     channels(2)
     run("ethtool", "-G", IF1, "tx", "64")
     z = bound(2)
@@ -909,12 +909,12 @@ def a_reset_that_fails_ends_a_blocking_send() -> None:
         debugfs("pfr")
         knob(RESET_DELAY, 10_000_000)
         knob(TX_DELAY, 1000)
-        told = wait(SOON, first.done)
+        done = wait(SOON, first.done)
         second = pool.submit(send)
-        told = wait(SOON, second.done) and told
+        done = wait(SOON, second.done) and done
         time.sleep(5)
         debugfs("pfr")
-    assert told, "one waits for ever"
+    assert done, "one of them hangs"
     assert first.result() == second.result() == -errno.EIO
     z.close()
     works()
@@ -922,7 +922,7 @@ def a_reset_that_fails_ends_a_blocking_send() -> None:
 
 
 def frames_outlive_a_driver_that_goes() -> None:
-    """It resets the card itself where a queue does not stop."""
+    """The driver resets the card itself if a queue does not stop."""
     with stuck_in_a_flood() as z:
         write("/sys/bus/pci/drivers/i40e/unbind", PCI1)
         stays_untouched(z, 1)
@@ -933,7 +933,7 @@ def frames_outlive_a_driver_that_goes() -> None:
 
 
 def frames_outlive_a_card_that_cannot_be_reset() -> None:
-    """It is taken off the bus. This comes last: here, only probing it helps."""
+    """The card is removed from the bus. This is the last test: only a new probe helps."""
     with stuck_in_a_flood() as z:
         knob(RESET_DELAY, 2_000_000_000)
         z.zerocopy(0)
@@ -947,7 +947,7 @@ def frames_outlive_a_card_that_cannot_be_reset() -> None:
 
 
 def hears(z: V4) -> bool:
-    """Do broadcasts come? Those need no ARP, which the program does not answer."""
+    """Test with broadcasts, which need no ARP: the program would not answer it."""
     packet = b"\xff" * 12 + b"\x88\xb5" + b"broadcast" * 6
     with netns(NS0):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -957,8 +957,8 @@ def hears(z: V4) -> bool:
 
 
 def kick_reaches_napi() -> None:
-    """Whatever kind of interrupt the card has: what is posted is sent and comes
-    back, and frames that are posted late are filled."""
+    """With each type of interrupt, posted frames are sent and returned, and frames
+    that are posted late are filled."""
     channels(1)
     with quiet():
         z = V4(NS1, IF1)
@@ -974,7 +974,7 @@ def kick_reaches_napi() -> None:
 
 
 def link_events_after_bind() -> None:
-    """The interrupts that are no queue's still come."""
+    """Interrupts that belong to no queue still occur."""
     channels(1)
     dark(True)
     with quiet():
@@ -987,8 +987,8 @@ def link_events_after_bind() -> None:
 
 
 def other_pairs_of_the_vector_go_on() -> None:
-    """With more queues than vectors: what comes to the stack's pair while its
-    neighbour changes hands is received, though nothing comes after it."""
+    """With more queues than vectors, a packet to the stack's pair during the switch of
+    the other pair is received, even if no packet follows it."""
     channels(2)
     with open("/proc/interrupts") as file:
         if len(re.findall(rf"-{IF1}-TxRx-", file.read())) != 1:
@@ -1011,7 +1011,7 @@ def other_pairs_of_the_vector_go_on() -> None:
                 z.zerocopy(0)
                 thread = threading.Thread(target=bind, args=(z,))
                 thread.start()
-                # at all times of the call, of which the last one tells the length
+                # at all times of the call; the last one measures its length
                 time.sleep(took * i / rounds)
                 out.sendto(b"%d" % i, (IP1, 10))
                 assert sock.recv(100) == b"%d" % i
@@ -1020,7 +1020,7 @@ def other_pairs_of_the_vector_go_on() -> None:
 
 
 def refill_delay_is_bounded() -> None:
-    """A ring without frames is looked at each 10 ms, or at the tick after that
+    """A ring without frames is polled every 10 ms, or at the tick after that
     where timers are no finer, as after a boot that was too slow to calibrate the
     TSC. In the best of many windows that shows, however slow the machine is."""
     if not os.path.isdir(f"/sys/bus/pci/devices/{PCI1}/msi_irqs"):
@@ -1054,7 +1054,7 @@ def refill_delay_is_bounded() -> None:
     assert 0.88 < best / right < 1.5, f"at most {best:.0f} times a second"
 
 
-# --- who else wants queues ---------------------------------------------------
+# --- other users of queues ---------------------------------------------------
 
 
 def mqprio(*words: str) -> subprocess.CompletedProcess:
@@ -1086,7 +1086,7 @@ def no_pair_of_mqprio_is_bound() -> None:
     try:
         works()
         assert refused(2) == errno.EBUSY
-        z = bound(1)  # the first class is the port's own
+        z = bound(1)  # the first class has the port's own queues
         run("tc", "qdisc", "del", "dev", IF1, "root")
         done = mqprio(*CLASSES)
         assert not done.returncode, done.stderr
@@ -1105,7 +1105,7 @@ def macvlan(up: bool) -> None:
         return
     # i40e never frees the channels that it makes for them, with V4 or without.
     if os.path.exists("/sys/kernel/debug/kmemleak"):
-        raise Skip("i40e leaks a macvlan's channels, kmemleak tells of it")
+        raise Skip("i40e leaks the channels of a macvlan, and kmemleak reports it")
     run("ethtool", "-K", IF1, "l2-fwd-offload", "on")
     run("ip", "link", "add", "link", IF1, "name", "xlmv", "type", "macvlan",
         "mode", "bridge")  # fmt: skip
@@ -1175,7 +1175,7 @@ TESTS = [
     frames_outlive_a_card_that_cannot_be_reset,
 ]
 
-# One of each kind: some of what is left out takes long, the rest is alike.
+# One of each type: the others take long or are similar.
 IN_SHORT = [
     kick_reaches_napi,
     bind_while_down,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# The stock driver probes two ports without a warning, and they see each other.
+# The driver probes two ports without a warning, and they can ping each other.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 

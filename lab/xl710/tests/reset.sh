@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# The port comes back from every kind of reset, and from unbind and bind.
+# The port works again after every type of reset, and after unbind and bind.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -34,7 +34,7 @@ pci_reset() {
 	traffic
 }
 
-# The netdev goes away and comes back under the same name, in the first netns
+# The netdev is removed and returns with the same name, in the first netns
 unbind_bind() {
 	local drv=/sys/bus/pci/drivers/i40e
 

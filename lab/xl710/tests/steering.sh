@@ -7,7 +7,7 @@
 
 QUEUES=$(nproc)
 
-# Packets that the queues of port 1 received, one number a queue
+# Prints the packets that each queue of port 1 has received
 rx_queues() {
 	n1 ethtool -S "$IF1" | awk -v q="$QUEUES" '
 		match($1, /^rx-[0-9]+\.packets:$/) {
@@ -31,7 +31,7 @@ for i in range(count):
 EOF
 }
 
-# As send, for 64 source ports, in one process
+# Like send, for 64 source ports, in one process
 send_flows() {
 	n0 python3 - "$1" "${2:-$IP1}" <<'EOF'
 import socket, sys
@@ -74,7 +74,7 @@ rss_spreads() {
 	done
 }
 
-# goes_to QUEUE PORT COUNT [DST]: only that queue gets that flow
+# goes_to QUEUE PORT COUNT [DST]: only that queue receives that flow
 goes_to() {
 	local before after n
 	local -a d
@@ -91,7 +91,7 @@ goes_to() {
 	done
 }
 
-# Where RSS alone sends the flow
+# Prints the queue that RSS selects for the flow
 natural_queue() {
 	local q
 
@@ -101,7 +101,7 @@ natural_queue() {
 	return 1
 }
 
-# A rule with the port moves the flow away from where RSS has it
+# A rule with the port moves the flow to another queue than that of RSS
 moves() {
 	local dst=$1 type=$2 port=$3 other=$4 was other_was to
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
-# The model at its slowest: packets that wait to be sent, and a queue that does
-# not stop.
+# The model at its slowest: packets are sent late, and a queue does not stop.
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -28,7 +27,7 @@ traffic() {
 	n0 iperf3 -c $IP1 -n 2M --connect-timeout 5000
 }
 
-# Nothing may arrive: the queue's buffers are freed, and it would write there
+# Nothing may arrive: the queue would write to freed buffers
 does_not_stop() {
 	local lines
 
@@ -51,6 +50,6 @@ setup
 check "strict: the knobs turn" slow 1 50000
 check "strict: traffic while packets wait to be sent" traffic
 check "strict: and turn back" slow 32 1000
-check "strict: the driver tells of a queue that does not stop" does_not_stop
+check "strict: the driver reports a queue that does not stop" does_not_stop
 check "strict: it works again when the queue has stopped" works_again
 finish

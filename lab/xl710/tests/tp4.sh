@@ -15,7 +15,7 @@ PARTS=${TP4_PARTS:-ports $([ "$SHORT" ] || echo faults) bridge tcpdump}
 NS=xlp			# both ports, as v4a and v4b
 DIR=$(mktemp -d)
 
-# What the selftest says is a result a line
+# The selftest prints one result per line
 port_tests() {
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
@@ -23,7 +23,7 @@ port_tests() {
 		not_ok "tp4: zc_port"
 }
 
-# Set-up for which there is no memory, of which the log tells
+# Setup without memory, which the kernel logs
 fault_tests() {
 	check "tp4: nothing bad in the log yet" log_clean
 	# The short form: each try resets a queue pair.
@@ -51,7 +51,7 @@ to_one_netns() {
 	local n
 
 	ip netns add $NS
-	# no packet but the test's own
+	# only packets of the test
 	nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 	for n in 0 1; do
 		local from=xl$n if=IF$n name=v4a
@@ -110,7 +110,7 @@ bridge_traffic() {
 	done
 }
 
-# The bridge ends with what it saw: no bad checksum, no packet of wrong length
+# The bridge prints its counters at the end: no bad checksum, no wrong length
 bridge_content() {
 	kill -INT "$(cat "$DIR/bridge.pid")"
 	wait_for 20 grep strays "$DIR/bridge"
@@ -134,7 +134,7 @@ both_listen() {
 	grep -q listening "$DIR/sent.log" && grep -q listening "$DIR/got.log"
 }
 
-# What one port sends, by V3, is what the other one receives, by zc:
+# The packets that one port sends with V3 are received by the other one, with zc:
 tcpdump_gets_all() {
 	local args=(-Z root -c 20 icmp) name
 

@@ -30,7 +30,7 @@ iperf() {
 	grep -q receiver <<<"$out"
 }
 
-# Print the rate too: it is worth to see
+# Print the rate, too
 run() {
 	local name=$1 out
 
@@ -59,7 +59,7 @@ csum_errors() {
 		"$(stat $NS1 "$IF1" port.rx_csum_bad)"
 }
 
-# What tests before this one have sent counts, too.
+# Packets of earlier tests count, too.
 no_more_csum_errors() {
 	[ "$(csum_errors)" = "$csum_errors" ]
 }
@@ -77,8 +77,8 @@ sizes() {
 	done
 }
 
-# Port 1 tells its flow director to forget the flow of each RST that it sends. That
-# knows none of these flows, and reports an error on the Rx queue.
+# For each RST that it sends, port 1 removes the flow from its flow director, which does not
+# have it and reports an error on the Rx queue.
 refused() {
 	local i
 
@@ -111,7 +111,7 @@ vlan_off() {
 	n1 ip link del v1 || :
 }
 
-# A tunnel, whose inner checksums and segments are the hardware's
+# A tunnel, with checksums and segmentation of the inner packet by hardware
 vxlan() {
 	n0 ip link add vx0 type vxlan id 7 local $IP0 remote $IP1 dstport 4789 &&
 		n1 ip link add vx1 type vxlan id 7 local $IP1 remote $IP0 \
@@ -130,7 +130,7 @@ check "traffic: TCP, refused" refused
 run "traffic: UDP" -u -b 50M -l 1400
 check "traffic: VLAN, offloaded" vlan
 if [[ $(uname -r) == 6.12.* && -e /proc/lockdep ]]; then
-	# takes a mutex of the driver's under a spinlock, of which this kernel warns
+	# takes a mutex of the driver under a spinlock: this kernel warns
 	skip "traffic: VXLAN" "Linux 6.12's is at fault on a debug kernel"
 elif n0 ip link add vx9 type vxlan id 9 dstport 4790 2>/dev/null; then
 	n0 ip link del vx9

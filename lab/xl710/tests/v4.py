@@ -27,7 +27,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def netns(name: str) -> Iterator[None]:
-    """Sockets made in here are of that network namespace."""
+    """Create sockets in that network namespace."""
     old, new = os.open("/proc/thread-self/ns/net", 0), os.open(f"/run/netns/{name}", 0)
     try:
         for_real(new)
@@ -44,7 +44,7 @@ def for_real(fd: int) -> None:
 
 
 def wait(seconds: float, what: Callable[[], object]) -> bool:
-    """Has it come true, within so much time? That is a bound, not a measure."""
+    """Wait until it is true, at most for so many seconds."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -70,7 +70,7 @@ class Ring:
         return True
 
     def take(self) -> tuple[int, int, int, int] | None:
-        """What came back next: idx, len, offset, error."""
+        """The next returned slot: idx, len, offset, error."""
         at = self.used % self.nr * DESC_SIZE
         if self.used == self.avail or self.ring[at + DESC_SIZE - 1] & KERNEL:
             return None
@@ -118,7 +118,7 @@ class V4:
             self.rx.post(idx)
 
     def receive(self) -> Iterator[bytes]:
-        """The packets that are there; their frames are posted again."""
+        """The received packets. Posts their frames again."""
         assert self.rx
         while got := self.rx.take():
             idx, length, offset, error = got
@@ -140,7 +140,7 @@ class V4:
         return self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def close(self) -> None:
-        """The mapping has a descriptor of its own, so it goes, too."""
+        """Also unmap: the mapping holds a reference to the socket."""
         V4.opened.remove(self)
         for ring in (self.rx, self.tx):
             if ring:

@@ -7,7 +7,7 @@
 BPFFS=/sys/fs/bpf
 PINS=()
 
-# load NAME [IFINDEX]: pinned as $BPFFS/xl_NAME
+# load NAME [IFINDEX]: loads it and pins it as $BPFFS/xl_NAME
 load() {
 	rm -f "$BPFFS/xl_$1"
 	PINS+=("$BPFFS/xl_$1")
@@ -47,7 +47,7 @@ xdp_drop() {
 	detach $NS1 "$IF1" && wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
-# xdp_tx BYTES: what port 0 sends comes back to it with the addresses exchanged
+# xdp_tx BYTES: the packets that port 0 sends return with the addresses exchanged
 xdp_tx() {
 	local before after
 
@@ -62,7 +62,7 @@ xdp_tx() {
 	[ $((after - before)) -ge 20 ]
 }
 
-# Port 1 redirects to a veth whose other end counts
+# Port 1 redirects to a veth, and the other end of that counts
 xdp_redirect() {
 	local idx before after
 

@@ -3,12 +3,12 @@
 # The kernel's own AF_XDP test, xskxceiver, from one port to the other: generic
 # and native XDP with copies, and zero-copy; by interrupts and by busy polling.
 #
-# Stable kernels change AF_XDP and not always its test with it. A case about what
-# AF_XDP itself refuses, before any driver sees it, is run again on a veth pair if
-# it fails: what fails there as well is skipped, with what it said.
+# Stable kernels change AF_XDP, and not always its test. If a case about descriptors that
+# AF_XDP itself refuses fails, it runs again on a veth pair. It is skipped with its message
+# if it fails there, too.
 #
 #	XSKXCEIVER=PATH  if not what lab/build/progs xskxceiver built
-#	XSK_MODES, XSK_CASES, XSK_POLLING  only these
+#	XSK_MODES, XSK_CASES, XSK_POLLING  run only these
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -27,14 +27,14 @@ no_xdp() {
 	ip netns exec "$1" ip link set "$2" xdpgeneric off
 }
 
-# quiet NETNS DEV: no packet but the test's own, and those whatever their address
+# quiet NETNS DEV: only packets of the test, to any address
 quiet() {
 	ip -n "$1" link set "$2" promisc on
 	ip netns exec "$1" ip addr flush dev "$2"
 	ip netns exec "$1" sysctl -q "net.ipv6.conf.$2.disable_ipv6=1"
 }
 
-# polling NETNS DEV HOW: as test_xsk.sh has it
+# polling NETNS DEV HOW: the same settings as in test_xsk.sh
 polling() {
 	local sys=/sys/class/net/$2 irqs=0 timeout=0
 
@@ -43,8 +43,8 @@ polling() {
 		echo $timeout >$sys/gro_flush_timeout"
 }
 
-# run NETNS DEV DEV MODE POLLING CASE: what xskxceiver says. A case that used
-# jumbo frames leaves the MTU, with which the next one finds no native XDP.
+# run NETNS DEV DEV MODE POLLING CASE: prints the output of xskxceiver. Resets the MTU: a
+# case with jumbo frames does not, and native XDP would be refused in the next one.
 run() {
 	local busy=
 
@@ -55,7 +55,7 @@ run() {
 		-t "$6" $busy 2>&1 | uniq | tail -n 100
 }
 
-# The lines that tell what was wrong, in one
+# Prints the lines with error messages as one line
 why() {
 	grep -E 'ERROR|Error|expected|Too many|incorrect' <<<"$1" |
 		sed -e 's/^# //' -e 's/^not ok 1 //' | awk '!seen[$0]++' |
@@ -75,7 +75,8 @@ make_veth() {
 	done
 }
 
-# fails_on_veth MODE POLLING CASE NAME: WHY says how. A veth has no zero-copy.
+# fails_on_veth MODE POLLING CASE NAME: sets WHY to the message. A veth has no zero-copy
+# mode.
 fails_on_veth() {
 	local out mode=$1
 
@@ -92,14 +93,14 @@ fails_on_veth() {
 	grep -q '^not ok 1' <<<"$out"
 }
 
-# loses_count OUTPUT: did the test read the first fragments of a packet, put them
-# back, and then expect the next packet? 6.12.y has it so, in __receive_pkts().
+# loses_count OUTPUT: checks for a fault of the test, __receive_pkts() in 6.12.y: it read the
+# first fragments of a packet, put them back, and then expected the next packet.
 loses_count() {
 	[[ $1 =~ expected\ pkt_nb\ \[([0-9]+)\],\ got\ pkt_nb\ \[([0-9]+)\] ]] &&
 		[ "${BASH_REMATCH[1]}" -eq $((BASH_REMATCH[2] + 1)) ]
 }
 
-# Packets that came while a ring had no buffer
+# Prints the packets that arrived while a ring had no buffer
 discards() {
 	local dev
 
@@ -108,8 +109,8 @@ discards() {
 	done | awk '$1 == "port.rx_discards:" { sum += $2 } END { print sum + 0 }'
 }
 
-# one MODE POLLING CASE NAME: again if a ring had no buffer for a packet, as nothing
-# holds the sender back when a receiver gets no CPU in time.
+# one MODE POLLING CASE NAME: runs it, and again if a ring had no buffer for a packet:
+# nothing limits the sender when a receiver gets no CPU in time.
 one() {
 	local out try before lost name="xskxceiver: $1, $2: $4"
 

@@ -147,7 +147,7 @@ class AdminQueue(Base):
         self.assertNotIn(0x13, caps)  # no VFs
 
     def test_switch_mode(self) -> None:
-        """Channels need the mode for filters without tunnels, and no other."""
+        """Channels need only the mode for filters without tunnels."""
         self.assertEqual(self.capabilities()[1], 0)
         for mode, ret, now in ((0x83, RC_ENOSYS, 0), (0x92, RC_OK, 7)):
             param = bytes(10) + bytes([mode]) + bytes(5)
@@ -205,7 +205,7 @@ class AdminQueue(Base):
         self.assertEqual(self.a.aq(0x0206, struct.pack("<II", 0, 3))[0], RC_EINVAL)
 
     def test_tail_of_itself(self) -> None:
-        """A command that writes the tail register of its own queue."""
+        """An admin command writes the tail register of its queue."""
         self.m.write(
             self.a.asq,
             struct.pack("<HHHHIIIIII", 0x2000, 0x0207, 0, 0, 0, 0, 0, ATQT, 0, 3),

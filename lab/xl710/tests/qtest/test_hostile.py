@@ -63,7 +63,7 @@ class Malformed(Base):
         self.mdd((NOWHERE, 0x30 | 100 << 34))
 
     def test_own_registers(self) -> None:
-        """A frame that is read from the device's own registers."""
+        """A frame is read from registers of the device."""
         self.tx.raw((self.a.bar + 0x108000, 0x30 | 100 << 34))
         self.a.wr(GL_MDET_TX, 0xFFFFFFFF)
 
@@ -124,7 +124,7 @@ class Malformed(Base):
         self.rx = self.b.rx_queue(0)
 
     def test_odd_packets(self) -> None:
-        """Headers that lie; nothing but survival is asked."""
+        """Headers with wrong lengths; the model must survive."""
         self.b.promisc()
         self.b.wr(HENA0, 0xFFFFFFFF)
         self.b.wr(HENA1, 0xFFFFFFFF)
@@ -146,7 +146,7 @@ class Malformed(Base):
 
 
 class Fuzz(Base):
-    """Nonsense from a fixed seed. QEMU must live, the port must recover."""
+    """Random input from a fixed seed. QEMU must survive, the port must recover."""
 
     def survive(self) -> None:
         self.a.pf_reset()
@@ -228,7 +228,7 @@ class Fuzz(Base):
         self.survive()
 
     def test_buffers_are_registers(self) -> None:
-        """What the other port sends is written to this one's own registers."""
+        """Packets of the other port are written to registers of this one."""
         rng = random.Random(4)
         self.ready(self.a)
         for _ in range(150):

@@ -119,7 +119,7 @@ class Legacy(Base):
         self.assertEqual(self.a.rd(ICR0) & 3, 3)  # QUEUE_0
 
     def test_queue_that_a_software_interrupt_writes_back(self) -> None:
-        """It shows as a cause, as if it had raised the interrupt."""
+        """It is reported as a cause, as if it had raised the interrupt."""
         self.ready(self.a)
         tx = self.a.tx_queue(0, link=False)
         self.a.wr(tqctl(0), END_OF_LIST << 16 | CAUSE_ENA)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the hardware does not forgive: a driver has to wait until it is told."""
+"""Strict behaviour of the hardware: a driver must wait for completions."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Strict(Base):
         port.wr(DYN_CTLN0, 1 | 3 << 3)
 
     def fired(self, port: Port) -> bool:
-        """Has vector 1, which was on, masked itself?"""
+        """Check whether vector 1 has masked itself."""
         return not port.rd(DYN_CTLN0) & 1
 
     def no_mdd(self) -> None:
@@ -146,7 +146,7 @@ class Transmit(Strict):
         tx.send(numbered(0), cmd=EOP)
         self.assertTrue(self.fired(self.a))
         self.assertEqual(tx.head(), 1)
-        # but not where only RS counts, until something else fires it
+        # but not with rs-only, until another packet triggers it
         self.a.wr(RS_ONLY, 1)
         self.a.wr(DYN_CTLN0, 1 | 3 << 3)
         tx.send(numbered(1), cmd=EOP)
@@ -325,7 +325,7 @@ class Receive(Strict):
         self.assertEqual(rx.done(), 64)
 
     def test_bad_tail(self) -> None:
-        """It is the tail write that is wrong, not the packet after it."""
+        """The tail write is invalid, not the packet after it."""
         self.a.rx_queue(0)
         self.a.wr(qrx_tail(0), 64)
         self.assertTrue(self.a.rd(GL_MDET_RX) & 1 << 31)
@@ -350,7 +350,7 @@ class Stop(Strict):
         self.assertIsNone(rx.get())
 
     def test_tx_sends_what_it_has(self) -> None:
-        """What is prefetched if it was pre-disabled, else all."""
+        """Only prefetched packets if it was pre-disabled, else all."""
         for predis, want in ((False, 100), (True, 64)):
             tx, rx = self.a.tx_queue(0, qlen=128), self.b.rx_queue(0, qlen=128)
             self.a.wr(0xE6500, 1 << 31)
@@ -381,7 +381,7 @@ class Stop(Strict):
         self.assertEqual(tx.head(), 1)
 
     def test_enabled_while_it_stops(self) -> None:
-        """It goes on with the context that it has."""
+        """It continues with the cached context."""
         tx = self.a.tx_queue(0)
         tx.send(numbered(0))
         self.a.wr(qtx_ena(0), 0)
@@ -425,7 +425,7 @@ class Stop(Strict):
 
 class Contexts(Strict):
     def test_page_descriptors_are_kept(self) -> None:
-        """Until PDINV, a page that was replaced is the one that is read."""
+        """Until PDINV, a replaced page is still read."""
         self.a.hmc_setup(paged=True)
         table = self.m.next - 4096
         self.a.tx_queue(0)
@@ -456,7 +456,7 @@ class Contexts(Strict):
         return struct.pack("<4I", *(self.a.rd(LANCTXDATA + 128 * i) for i in range(4)))
 
     def test_contexts_inside_the_device(self) -> None:
-        """Without any host memory: the context cache is written directly."""
+        """The context cache is written directly, without host memory."""
         self.a.pf_reset()
         self.a.aq_setup()
         ring = self.m.alloc(2048, 128)
@@ -487,7 +487,7 @@ class Properties(Base):
     )
 
     def setUp(self) -> None:
-        """With QEMU's monitor at hand."""
+        """Tests with QEMU's monitor."""
         mine, its = socket.socketpair()
         os.set_inheritable(its.fileno(), True)
         self.args += (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is sent arrives, with all that the hardware adds."""
+"""Packets arrive, with the data that the hardware adds."""
 
 import random
 import struct
@@ -330,7 +330,7 @@ class Traffic(Base):
 
 
 class Netdev(Base):
-    """Ports on QEMU's own netdevs, in place of a wire."""
+    """Ports on netdevs of QEMU instead of a wire."""
 
     args = (
         "-netdev",

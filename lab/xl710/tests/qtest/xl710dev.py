@@ -102,7 +102,7 @@ class Machine:
         self.next = 0x100000
 
     def close(self) -> int:
-        """End QEMU; its exit status, with what a sanitizer has to say."""
+        """End QEMU; returns its exit status and the sanitizer's report."""
         self.proc.terminate()
         status = self.proc.wait(60)
         self.file.close()
@@ -179,7 +179,7 @@ class Port:
         self.wr(LNKLSTN0, self.first)
 
     def force_wb(self) -> None:
-        """What i40e_force_wb() writes."""
+        """Write the same as i40e_force_wb()."""
         self.wr(DYN_CTLN0, 1 | 4 | 3 << 3 | 1 << 24)
 
     def pf_reset(self) -> None:
@@ -363,7 +363,7 @@ class TxQueue:
         self.raw(self.data(pkt, **kw), wait=wait)
 
     def head(self) -> int:
-        """What head write-back says."""
+        """The value of head write-back."""
         return struct.unpack("<I", self.port.m.read(self.ring + 16 * self.qlen, 4))[0]
 
 
@@ -401,7 +401,7 @@ class RxQueue:
         )
 
     def done(self) -> int:
-        """Descriptors that have been written back and were not looked at."""
+        """Descriptors that have been written back and not been read yet."""
         n = 0
         while self.desc(self.clean + n)[1] & 1:
             n += 1
