@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NUDGE_MS	300	/* a step that lasts so long gets a signal */
+#define NUDGE_MS	300	/* a step that takes longer gets a signal */
 #define STUCK_MS	180000	/* and is stuck in the kernel after this, */
 #define STARVED_MS	900000	/* or, if it could run, after this */
 
@@ -35,7 +35,7 @@ struct round rd;
 static struct {
 	uint64_t seed;
 	unsigned int seconds;
-	unsigned int rounds;		/* 0: as many as the time gives */
+	unsigned int rounds;		/* 0: until the time is over */
 	unsigned int steps;		/* of a worker in a round */
 	bool one_thread;
 	bool need_all;			/* each call must have succeeded */
@@ -46,11 +46,11 @@ static struct {
 	.steps = 1500,
 };
 
-/* A worker, and the step that it is at */
+/* A worker and its current step */
 struct worker {
 	const struct step_kind *kind;
 	unsigned int nr;
-	unsigned int step;		/* that it is at: read by the watchdog */
+	unsigned int step;		/* the current one, for the watchdog */
 	const char *doing;
 	pthread_t thread;
 	int tid;
@@ -96,7 +96,7 @@ static void fail_nth(unsigned int n)
 	write_file("/proc/thread-self/fail-nth", text);
 }
 
-/* Whether the failure that was asked for has happened */
+/* Whether the requested failure has happened */
 static bool has_failed(void)
 {
 	int fd = open("/proc/thread-self/fail-nth", O_RDONLY | O_CLOEXEC);
@@ -148,7 +148,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* All of them in one thread, in an order that is the seed's */
+/* All of them in one thread, in an order given by the seed */
 static void *only_main(void *arg)
 {
 	struct rnd r = rnd_stream(rd.seed, 1000, 0);
@@ -164,7 +164,7 @@ static void *only_main(void *arg)
 
 		for (k = 0; n >= todo[k]; k++)
 			n -= todo[k];
-		/* The watchdog looks at the first worker. */
+		/* The watchdog checks the first worker. */
 		do_step(&workers[k], steps_of(&workers[k]) - todo[k]--);
 		workers[0].doing = workers[k].doing;
 		workers[0].step++;
@@ -200,8 +200,8 @@ static void print_stuck(const struct worker *w)
 	print_file(path);
 }
 
-/* Packets that XDP sends round and round may leave it no CPU for minutes, on a
- * debug kernel.
+/* On a debug kernel, packets that XDP sends in a loop may leave it no CPU for
+ * minutes.
  */
 static bool could_run(const struct worker *w)
 {
@@ -288,8 +288,8 @@ static void load_progs(void)
 	add_prog(xdp_redirect(dev_index("fz0a"), false));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_head, 14, true));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_head, -64, false));
-	/* Not for fragments: if that takes all of one, both generic XDP and
-	 * veth's return its page as if it were not a page pool's.
+	/* Not for fragments: if a program removes all of one, generic XDP and
+	 * veth return its page as if it were not from a page pool.
 	 */
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_tail, -20, false));
 	add_prog(xdp_adjust(BPF_FUNC_xdp_adjust_tail, 200, true));
@@ -297,7 +297,7 @@ static void load_progs(void)
 	rd.filter = filter_return(200);
 }
 
-/* Hardware comes into the round's namespace, and goes home by itself. */
+/* Moves hardware to the namespace of the round; it returns when that ends. */
 static void take_ports(void)
 {
 	char name[] = "fzp0";
@@ -314,7 +314,7 @@ static void take_ports(void)
 
 static int round_init(uint64_t seed)
 {
-	/* Less than most areas have */
+	/* Less than most areas need */
 	const struct rlimit lock = { 600 << 10, 600 << 10 };
 
 	rd.seed = seed;
@@ -334,7 +334,7 @@ static int round_init(uint64_t seed)
 	return rd.nr_progs ? 0 : -EINVAL;
 }
 
-/* Returns the exit code of the round's process: 0, or 2 where it is stuck. */
+/* Returns the exit code of the round's process: 0, or 2 if it is stuck. */
 static int round_main(uint64_t seed)
 {
 	unsigned int i, nr = opt.one_thread ? 1 : NR_WORKERS;
@@ -368,7 +368,7 @@ static int round_main(uint64_t seed)
 		/* With all that is going on */
 		if (killed && steps_done(nr) > last)
 			kill(getpid(), SIGKILL);
-		/* The others are there for the sockets' sake. */
+		/* The others are only for the sockets. */
 		if (!opt.one_thread && workers[0].done && workers[1].done &&
 		    workers[2].done)
 			__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -380,7 +380,7 @@ static int round_main(uint64_t seed)
 
 /* ---- all rounds ---- */
 
-/* Pages that nobody unpins are leaked. */
+/* Pages that stay pinned are leaked. */
 static int64_t pinned(void)
 {
 	return read_number("/proc/vmstat", "nr_foll_pin_acquired") -
@@ -464,8 +464,8 @@ static bool good_round(uint64_t seed)
 		return false;
 	if (rd.faults && WIFSIGNALED(status) &&
 	    (WTERMSIG(status) == SIGSEGV || kmsg_bad_frame())) {
-		/* What was made to fail was a signal's own copy: the kernel ends
-		 * a process for that.
+		/* The failed allocation was for a signal: the kernel ends
+		 * the process then.
 		 */
 		rounds_cut_short++;
 	} else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
@@ -473,7 +473,7 @@ static bool good_round(uint64_t seed)
 		       strsignal(WTERMSIG(status)));
 		return false;
 	}
-	/* Its children, if it has left any */
+	/* Its remaining children, if any */
 	kill(-pid, SIGKILL);
 	while (waitpid(-1, &status, 0) > 0)
 		;
@@ -601,8 +601,8 @@ int main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	/* The name of no device makes some ioctl()s look for a module of that name,
-	 * which takes seconds here. What is needed is there from now on.
+	/* For an unknown device name, some ioctl()s search a module of that name,
+	 * which takes seconds here. All modules needed are loaded by now.
 	 */
 	if (system("modprobe -qa af_packet af_packet_diag"))
 		printf("modprobe: some module is built in, or missing\n");

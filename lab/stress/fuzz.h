@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzer of packet sockets, V4 above all. A *round* is a process with a
- * network namespace of its own, in which *workers* do *steps*: most of them one
- * system call. What a step does depends on the round's seed, the worker and the
- * number of the step alone.
+ * The fuzzer of packet sockets, mainly of V4. A *round* is a process in a new
+ * network namespace, in which *workers* do *steps*: most of them one system
+ * call. A step depends only on the seed of the round, the worker and the number
+ * of the step.
  *
- * What all workers share: sockets in slots (a slot is a file descriptor's
- * number), a window of address space for each slot where its rings are mapped,
- * areas of memory for packets, and devices with well-known names.
+ * All workers share sockets in slots (a slot is the number of a file
+ * descriptor), a window of address space for the rings of each slot, areas of
+ * memory for packets, and devices with fixed names.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -21,7 +21,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* ---- what was called, and with which result ---- */
+/* ---- calls and their results ---- */
 
 enum call {
 	C_SOCKET, C_CLOSE, C_DUP, C_VERSION, C_MEMREG, C_RX_RING, C_TX_RING,
@@ -38,12 +38,12 @@ enum call {
 
 /* Counts a call; @ret is its result or, below 0, the errno. Returns @ret. */
 long did(enum call call, long ret);
-/* As did(), of a result as system calls of libc give it */
+/* The same as did(), for the result of a libc function */
 long sys(enum call call, long ret);
 void counts_init(void);
 unsigned long counts_total(void);
-/* Prints all; returns how much is wrong: what never succeeded, if @all must
- * have, and what failed with an errno that the documentation does not name.
+/* Prints all results; returns the number of faults: calls that failed with an
+ * undocumented errno and, with @all, calls that never succeeded.
  */
 int counts_report(bool all);
 
@@ -57,7 +57,7 @@ int counts_report(bool all);
 #define NR_PROGS	16
 
 struct slot {
-	/* What the socket may have; another thread may know better. */
+	/* The assumed state; another thread may have changed it. */
 	unsigned int rx_nr, tx_nr;
 	unsigned int rx_pos, tx_pos;	/* next to post */
 	unsigned int nr_frames;
@@ -70,7 +70,7 @@ struct round {
 	struct slot slots[NR_SLOTS];
 	char *windows;			/* NR_SLOTS * WINDOW */
 	char *areas;			/* NR_AREAS * AREA */
-	char *hole;			/* memory that is not there */
+	char *hole;			/* unmapped memory */
 	int home, away;			/* network namespaces */
 	int progs[NR_PROGS];		/* of XDP */
 	unsigned int nr_progs;
@@ -78,7 +78,7 @@ struct round {
 	int unix_fds[2];
 	int epoll;
 	int tun;
-	bool ports;			/* there is hardware: fzp0, fzp1 */
+	bool ports;			/* hardware is present: fzp0, fzp1 */
 };
 
 extern struct round rd;
@@ -93,14 +93,14 @@ struct step_kind {
 	const char *name;
 	const struct step *steps;
 	unsigned int nr_steps;
-	unsigned int percent;		/* of the steps that others do */
+	unsigned int percent;		/* of the steps of other workers */
 	bool faults;			/* allocations may be made to fail */
 };
 
 extern const struct step_kind sock_kind, dev_kind, ring_kind, traffic_kind,
 	proc_kind;
 
-/* One of the kind's steps, by their weights */
+/* A step of this kind, selected by weight */
 const struct step *step_choose(const struct step_kind *kind, struct rnd *r);
 
 static inline int slot_fd(unsigned int slot)
@@ -119,10 +119,10 @@ static inline char *slot_window(unsigned int slot)
 
 extern const char * const dev_names[NR_DEVS];
 
-/* Makes what is missing of them. */
+/* Creates missing devices. */
 void devs_make(void);
 const char *dev_any(struct rnd *r);
-/* One that has zero-copy mode, if it is there */
+/* One with zero-copy mode, if present */
 const char *dev_zc(struct rnd *r);
 int dev_index(const char *name);
 
@@ -130,7 +130,7 @@ int dev_index(const char *name);
 
 int mem_init(void);
 int mem_map_anonymous(void *addr, size_t len);
-/* Posts frames, well-formed ones, on both rings of a slot. */
+/* Posts valid frames on both rings of a slot. */
 void mem_post(struct rnd *r, unsigned int slot);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fuzzer's books: which call ended how, how often. */
+/* The results of the fuzzer: how often each call ended how. */
 
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -11,9 +11,9 @@
 
 #define NR_ERRNOS	134		/* EHWPOISON is the last one */
 
-/* Those of calls that V4 brings or changes are documented in tpacket4.rst; EBADF,
- * ENOTSOCK and ENOPROTOOPT are what any slot may give that has no packet socket
- * just now, EFAULT what comes of a bad pointer.
+/* Errors of calls that V4 adds or changes are documented in tpacket4.rst. A slot
+ * without a packet socket gives EBADF, ENOTSOCK or ENOPROTOOPT, a bad pointer
+ * EFAULT.
  */
 struct call_info {
 	const char *name;
@@ -86,7 +86,7 @@ static const struct call_info calls[NR_CALLS] = {
 	[C_FAULT] = { "failed allocation", .optional = true },
 };
 
-/* Of all processes */
+/* For all processes */
 static unsigned long (*counts)[NR_ERRNOS];
 
 void counts_init(void)

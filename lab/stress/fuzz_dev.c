@@ -37,7 +37,7 @@ const char *dev_zc(struct rnd *r)
 	return dev_names[rnd(r, 4)];
 }
 
-/* Of a device that can be spared */
+/* For a device that may be removed */
 static const char *dev_virtual(struct rnd *r)
 {
 	return dev_names[rnd(r, 7)];
@@ -57,7 +57,7 @@ static void make_tap(void)
 		close(fd);
 		return;
 	}
-	/* The old one's last file goes, if it is still open. */
+	/* This closes the last file of the old one, if it is still open. */
 	dup3(fd, rd.tun, O_CLOEXEC);
 	close(fd);
 }
@@ -144,7 +144,7 @@ static void step_del(struct rnd *r)
 		devs_make();
 }
 
-/* There and back again, at once or some steps later */
+/* Moved and moved back, immediately or some steps later */
 static void step_netns(struct rnd *r)
 {
 	const char *dev = dev_names[rnd(r, 6)];

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The fuzzer's memory: windows for rings, areas for packets, and the steps that
- * write there, well and badly.
+ * write valid and invalid data there.
  *
- * There is always memory in a window and an area, whoever unmaps what: a fault
- * in them is answered with a fresh page. So no worker need know what the others
- * do.
+ * Windows and areas are always accessible: a handler maps a new page after a
+ * fault. So workers need not know which mappings the others remove.
  */
 
 #define _GNU_SOURCE
@@ -72,7 +71,7 @@ int mem_init(void)
 	return 0;
 }
 
-/* ---- what a good program does ---- */
+/* ---- a correct program ---- */
 
 static struct tpacket4_desc *slot_ring(unsigned int slot, bool tx)
 {
@@ -149,9 +148,9 @@ static void step_post_tx(struct rnd *r)
 	post_ring(r, rnd(r, NR_SLOTS), true, 1 + rnd(r, 300));
 }
 
-/* ---- what a bad one does ---- */
+/* ---- a hostile program ---- */
 
-/* Any value, but those on which something hangs above all */
+/* Any value, mostly those with an effect */
 static uint64_t odd_number(struct rnd *r)
 {
 	static const uint64_t values[] = {
@@ -193,7 +192,7 @@ static void spoil(struct rnd *r, struct tpacket4_desc *d)
 	}
 }
 
-/* A window's first page has the ring's first lap; else anywhere in it. */
+/* Mostly the first page of a window, the start of the ring; else anywhere. */
 static void step_scribble(struct rnd *r)
 {
 	unsigned int slot = rnd(r, NR_SLOTS), n = 1 + rnd(r, 64);
@@ -212,7 +211,7 @@ static void step_scribble(struct rnd *r)
 		spoil(r, &ring[first++ % (WINDOW / sizeof(*ring))]);
 }
 
-/* All of a ring at once, the same: one long chain, for example */
+/* The same value in all of a ring: one long chain, for example */
 static void step_flood(struct rnd *r)
 {
 	unsigned int i, slot = rnd(r, NR_SLOTS);
@@ -235,13 +234,13 @@ static void step_scribble_area(struct rnd *r)
 	while (n--) {
 		uint64_t value = odd_number(r);
 
-		/* Headers are looked at, so mostly those */
+		/* Mostly headers, since the kernel reads these */
 		memcpy(p + rnd(r, AREA / 2048) * 2048 + rnd(r, 128) * 8, &value,
 		       sizeof(value));
 	}
 }
 
-/* The start of a packet that a stack or a driver would look at */
+/* Headers that a stack or a driver reads */
 static void step_write_header(struct rnd *r)
 {
 	static const unsigned char headers[][20] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fuzzer's steps on processes and their files, and the traffic beside. */
+/* The fuzzer's steps on processes and files, and the traffic. */
 
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -19,8 +19,8 @@
 
 /* ---- processes ---- */
 
-/* A child with all of the sockets, their rings included: it takes some steps
- * and goes, or is killed at it.
+/* A child with all sockets and their rings: it does some steps and exits, or is
+ * killed.
  */
 static void step_fork(struct rnd *r)
 {
@@ -43,7 +43,7 @@ static void step_fork(struct rnd *r)
 		_exit(0);
 	}
 	usleep(usecs);
-	/* Nobody interrupts what the child sleeps in, but this. */
+	/* Only this interrupts a system call of the child. */
 	for (ms = 0; !killed && ms < 2000; ms++) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return;
@@ -74,7 +74,7 @@ static struct msghdr *fd_msg_init(struct fd_msg *m)
 	return &m->msg;
 }
 
-/* A socket goes into a message, and comes out in another slot, or never. */
+/* Sends a socket in a message, to be received in another slot, or never. */
 static void step_pass(struct rnd *r)
 {
 	struct fd_msg m;
@@ -139,7 +139,7 @@ const struct step_kind proc_kind = {
 
 /* ---- traffic ---- */
 
-/* TCP in IPv4 with a length that suits what the kernel is told to make of it */
+/* TCP in IPv4 with a length that matches the GSO request */
 static unsigned int fill_tcp(struct rnd *r, unsigned char *p, unsigned int len)
 {
 	uint16_t total = htons(len - ETH_HLEN), sum;
@@ -198,7 +198,7 @@ static void step_packets(struct rnd *r)
 	if (fd < 0)
 		return;
 	fill_tcp(r, data, sizeof(data));
-	/* Tagged, as another kind, or as it is */
+	/* With a tag, as another type, or unchanged */
 	if (one_in(r, 3)) {
 		data[12] = 0x81;
 		data[15] = 42;
@@ -211,7 +211,7 @@ static void step_packets(struct rnd *r)
 	close(fd);
 }
 
-/* What the stack has not segmented or summed up yet */
+/* Packets that still need segmentation or a checksum */
 static void step_gso(struct rnd *r)
 {
 	static unsigned char data[sizeof(struct virtio_net_hdr) + 60000];

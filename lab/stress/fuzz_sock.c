@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fuzzer's steps on sockets: what makes, changes, asks and uses them. */
+/* The fuzzer's steps on sockets: creation, options, queries and use. */
 
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -36,7 +36,7 @@
 
 #define PAGE		4096UL
 
-/* As it may be one day; today's kernel knows the first eight bytes. */
+/* A future version; this kernel knows the first eight bytes. */
 struct req4 {
 	int mr_fd;
 	unsigned int desc_nr;
@@ -44,7 +44,7 @@ struct req4 {
 	uint32_t reserved;
 };
 
-/* ---- making them ---- */
+/* ---- creation ---- */
 
 static int new_socket(struct rnd *r, unsigned int slot, int type, int proto)
 {
@@ -54,12 +54,12 @@ static int new_socket(struct rnd *r, unsigned int slot, int type, int proto)
 
 	if (fd < 0)
 		return fd;
-	/* Not for ever, mostly */
+	/* Mostly with a timeout */
 	if (!one_in(r, 16))
 		sys(C_SOL_OPTION, setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO,
 					     &timeout, sizeof(timeout)));
 	memset(&rd.slots[slot], 0, sizeof(rd.slots[slot]));
-	/* Whatever socket was there is closed under its users' hands. */
+	/* This closes the old socket while others use it. */
 	sys(C_DUP, dup3(fd, slot_fd(slot), O_CLOEXEC));
 	close(fd);
 	return 0;
@@ -88,7 +88,7 @@ static void step_dup(struct rnd *r)
 
 /* ---- options ---- */
 
-/* Now and then the option is not as long as it should be, or not there. */
+/* Sometimes the option has a wrong length, or a bad pointer. */
 static int set(struct rnd *r, enum call call, unsigned int slot, int level,
 	       int name, const void *val, unsigned int len)
 {
@@ -153,7 +153,7 @@ static int set_memreg(struct rnd *r, unsigned int slot, bool good)
 			req.addr = (uintptr_t)rd.hole;
 			break;
 		case 2:
-			/* The area runs into memory that is not there. */
+			/* The area extends into unmapped memory. */
 			req.addr = (uintptr_t)rd.hole - PAGE;
 			break;
 		case 3:
@@ -193,7 +193,7 @@ static void step_memreg(struct rnd *r)
 	set_memreg(r, rnd(r, NR_SLOTS), one_in(r, 2));
 }
 
-/* Without CAP_IPC_LOCK, more than RLIMIT_MEMLOCK allows is refused; without
+/* Without CAP_IPC_LOCK, areas above RLIMIT_MEMLOCK are refused; without
  * CAP_NET_ADMIN, zero-copy mode is.
  */
 static void drop_caps(uint32_t caps)
@@ -239,7 +239,7 @@ static int set_ring(struct rnd *r, unsigned int slot, bool tx, int mr_fd,
 	err = set(good ? &(struct rnd){ 1 } : r, tx ? C_TX_RING : C_RX_RING,
 		  slot, SOL_PACKET, tx ? PACKET_TX_RING : PACKET_RX_RING, &req,
 		  one_in(r, 4) ? sizeof(req) : 8);
-	/* What does not fit the window cannot be mapped. */
+	/* Rings larger than the window cannot be mapped. */
 	if (err || req.desc_nr > 65536)
 		return err;
 	if (tx) {
@@ -324,7 +324,7 @@ static void step_fanout_data(struct rnd *r)
 	unsigned int slot = rnd(r, NR_SLOTS);
 	bool classic = one_in(r, 2);
 
-	/* Only groups of these kinds take it */
+	/* Only groups of these types accept it */
 	if (!one_in(r, 3))
 		set_int(r, C_FANOUT, slot, SOL_PACKET, PACKET_FANOUT,
 			(5 + classic) | (classic ? PACKET_FANOUT_CBPF :
@@ -504,13 +504,13 @@ static void step_munmap(struct rnd *r)
 	char *p = slot_window(slot);
 	size_t len = WINDOW;
 
-	/* A part only: what is left is a mapping, too, or two of them. */
+	/* Only a part: one or two mappings remain. */
 	if (one_in(r, 4)) {
 		p += PAGE * rnd(r, 4);
 		len = PAGE * (1 + rnd(r, 4));
 	}
 	sys(C_MUNMAP, munmap(p, len));
-	/* Not to lose the window to somebody else's mmap() */
+	/* Keeps the window from other calls of mmap() */
 	mem_map_anonymous(p, len);
 }
 
@@ -541,7 +541,7 @@ static void step_vm(struct rnd *r)
 	}
 }
 
-/* The program takes its area's memory away; the pages stay pinned. */
+/* The program unmaps its area; the pages stay pinned. */
 static void step_unmap_area(struct rnd *r)
 {
 	char *p = rd.areas + rnd(r, NR_AREAS) * AREA + PAGE * rnd(r, 200);
@@ -598,7 +598,7 @@ static void step_kick(struct rnd *r)
 			   addr ? sizeof(ll) - rnd(r, 2) : 0));
 }
 
-/* As a program does all day */
+/* The main loop of a program */
 static void step_burst(struct rnd *r)
 {
 	unsigned int slot = rnd(r, NR_SLOTS), n = 1 + rnd(r, 64);
@@ -700,7 +700,7 @@ static void step_getname(struct rnd *r)
 				   &len));
 }
 
-/* ---- a good program, in one step ---- */
+/* ---- a correct program, in one step ---- */
 
 static void step_good(struct rnd *r)
 {
@@ -711,7 +711,7 @@ static void step_good(struct rnd *r)
 	bool zc = !one_in(r, 3), early = one_in(r, 2);
 	unsigned int rings = one_in(r, 4) ? 1 + rnd(r, 2) : 3;
 
-	/* A program that was good just now is left in peace for a while. */
+	/* Gives a correct program some time. */
 	if (rd.slots[slot].nr_frames && !one_in(r, 4))
 		return;
 	if (new_socket(r, slot, SOCK_RAW, 0) < 0)
@@ -741,7 +741,7 @@ static void step_good(struct rnd *r)
 	sys(C_KICK, sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0));
 }
 
-/* ---- AF_XDP, which wants the same queues ---- */
+/* ---- AF_XDP, which uses the same queues ---- */
 
 static void step_xsk(struct rnd *r)
 {

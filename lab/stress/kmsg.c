@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Watches the kernel's log for what it must not say. */
+/* Watches the kernel log for complaints. */
 
 #define _GNU_SOURCE
 #include "kmsg.h"
@@ -29,7 +29,7 @@ static bool expects_no_memory, expects_warning, expects_trace;
 
 int kmsg_open(void)
 {
-	/* kmsg_note() is not to be limited. The newline is asked for. */
+	/* No rate limit for kmsg_note(). The newline is required. */
 	int fd = open("/proc/sys/kernel/printk_devkmsg", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
@@ -78,17 +78,17 @@ static bool is_complaint(const char *line)
 {
 	unsigned int i;
 
-	/* Memory that is expected to last */
+	/* Memory that is allocated once */
 	if (strstr(line, "ref_tracker: memory"))
 		return false;
-	/* An allocation that was made to fail was a page fault's. */
+	/* A page fault whose allocation was made to fail */
 	if (strstr(line, "VM_FAULT_OOM leaked out"))
 		return false;
 	if (expects_no_memory && (strstr(line, "vmalloc error: size") ||
 				  strstr(line, "page allocation failure: ")))
 		expects_trace = true;
-	/* Generic XDP finds a packet in the backlog of a veth whose queue
-	 * ethtool -L has removed since. It warns once.
+	/* Generic XDP finds a packet in the backlog of a veth for a queue that
+	 * ethtool -L has removed. It warns once.
 	 */
 	if (strstr(line, "received packet on queue"))
 		expects_warning = true;
@@ -115,7 +115,7 @@ bool kmsg_complains(void)
 	const char *line;
 	int left = 0, idle = 0;
 
-	/* The rest of a complaint may take its time. */
+	/* The rest of a complaint may arrive later. */
 	while (idle < 20) {
 		line = next_line(buf, sizeof(buf));
 		if (!line) {

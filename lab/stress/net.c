@@ -364,7 +364,7 @@ static int ethtool(const char *name, void *data)
 	return err;
 }
 
-/* Some devices count Rx and Tx apart, some together. */
+/* Some devices count Rx and Tx queues separately, some together. */
 int set_channels(const char *name, unsigned int nr)
 {
 	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
@@ -431,7 +431,7 @@ int64_t ethtool_sum(const char *name, const char *suffix)
 
 	if (sum)
 		return sum;
-	/* The device may have more of them by now. */
+	/* The device may have more of them now. */
 	names = calloc(1, sizeof(*names) + (set.nr + 1024) * ETH_GSTRING_LEN);
 	values = calloc(1, sizeof(*values) + (set.nr + 1024) * sizeof(uint64_t));
 	names->cmd = ETHTOOL_GSTRINGS;
@@ -461,7 +461,7 @@ out:
 #define MOV(d, i)	INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
 #define CALL(f)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
 #define EXIT		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-/* One packet of 16: else, some would go round for ever and leave no CPU time. */
+/* Drops one packet of 16: otherwise, some would loop and use all CPU time. */
 #define DROP_SOME \
 	CALL(BPF_FUNC_get_prandom_u32), \
 	INSN(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_0, 0, 0, 15), \

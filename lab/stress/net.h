@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Network devices and XDP programs, by nothing but system calls. All functions
- * return 0, or what they are asked for, or -errno, and may be called by any
- * thread.
+ * Network devices and XDP programs, with system calls only. All functions return
+ * 0 or the requested value, or -errno, and may be called from any thread.
  */
 #ifndef NET_H
 #define NET_H
@@ -34,7 +33,7 @@ int qdisc_del(const char *name);
 struct rtnl_link_stats64;
 int link_stats(const char *name, struct rtnl_link_stats64 *stats);
 
-/* Like `ss -0 -e`: reads it all, and throws it away. */
+/* Like `ss -0 -e`: reads all data and discards it. */
 int packet_diag(void);
 
 /* ---- ethtool ---- */
@@ -62,7 +61,7 @@ int filter_return(int len);
 int write_file(const char *path, const char *text);
 /* A number in a file of lines of "name number" */
 int64_t read_number(const char *path, const char *name);
-/* A new network namespace; the caller stays where it is. */
+/* A new network namespace; the caller stays in its own. */
 int new_netns(void);
 
 #endif

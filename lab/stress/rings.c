@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The kernel's side of a TPACKET_V4 ring, net/packet/tp4_queue.c, compiled for
- * user space and run against programs good and bad.
+ * user space and run against correct and hostile programs.
  *
- * Two parts. In the *model* part one thread is the program and the kernel in
- * turns. What each call did is compared with what the ring held before it. The
- * program writes anything anywhere. In the *race* part the two are threads, once
- * with a good program, of which every frame must come back exactly once, in the
- * order of the slots, whole, and packets all at once; and once with a hostile
- * one, which never ceases to write.
+ * It has two parts. In the *model* part, one thread is the program and the kernel
+ * in turns. The result of each call is compared with the content of the ring
+ * before it. The program writes anything anywhere. In the *race* part, program
+ * and kernel are threads. A correct program must get each frame back exactly
+ * once, in the order of the slots and intact, and a packet as a whole. A hostile
+ * one writes all the time.
  *
- * Nothing that the kernel returns as good may be out of range, whoever wrote
- * what. What fails is told with the seed, and ends the program.
+ * A descriptor that the kernel accepts must never be out of range. A failure is
+ * reported with the seed, and ends the program.
  */
 
 #include "rings_shim.h"
@@ -31,7 +31,7 @@
 #define FRAME_SIZE	2048
 #define MAX_SLOTS	256
 
-/* Weak: not in every state of the series */
+/* Weak: not defined after every patch of the series */
 void tp4q_rx_put_back(struct tp4_queue *q) __attribute__((weak));
 bool tp4q_tx_ready(const struct tp4_queue *q, u32 room) __attribute__((weak));
 
@@ -48,7 +48,7 @@ struct ring {
 };
 
 static uint64_t seed = 1;
-static unsigned long lap;		/* of which a failure is reported */
+static unsigned long lap;		/* printed with a failure */
 
 #define CHECK(cond) \
 	do { \
@@ -119,7 +119,7 @@ static u64 odd_number(struct rnd *r)
 
 /* ---- the model part ---- */
 
-/* What no call may ever break */
+/* Invariants after each call */
 static void check_queue(const struct ring *ring)
 {
 	unsigned long in = ring->q.in, out = atomic_long_read(&ring->q.out);
@@ -162,7 +162,7 @@ static void program(struct rnd *r, struct ring *ring)
 {
 	unsigned int n = 1 + rnd(r, 8);
 
-	/* Mostly where the kernel reads next, else anywhere */
+	/* Mostly the slots that the kernel reads next */
 	if (one_in(r, 6)) {
 		write_anything(r, ring, rnd(r, ring->slots));
 		return;
@@ -182,9 +182,9 @@ static bool is_valid_tx(const struct tpacket4_desc *d)
 }
 
 /*
- * Replays what a call took from an Rx ring, by what was there @before: good
- * frames in their order behind those that were taken earlier, and bad ones
- * returned to the oldest slots, with their errors.
+ * Replays a call that took frames from an Rx ring with the content @before:
+ * valid frames in order after those taken earlier, and invalid ones returned to
+ * the oldest slots, with their errors.
  */
 static void check_rx_took(struct ring *ring, const struct ring *before,
 			  unsigned long claimed)
@@ -201,7 +201,7 @@ static void check_rx_took(struct ring *ring, const struct ring *before,
 		const struct tpacket4_desc *d = &before->desc[pos & mask];
 
 		CHECK(d->flags & TP4_DESC_KERNEL);
-		/* Twice round the ring, nothing is as it was before. */
+		/* After two laps of the ring, all slots have changed. */
 		CHECK(pos - out < ring->slots + nr_bad);
 		if (d->idx < FRAMES)
 			good[nr++] = d->idx;
@@ -238,8 +238,8 @@ static void publish(struct rnd *r, struct ring *ring, unsigned long pos, u32 nr)
 	}
 }
 
-/* What copy mode has taken and not used goes back to where it was posted, when
- * another reader takes over.
+/* Frames that copy mode has taken and not used return to their slots when another
+ * reader takes over.
  */
 static void model_put_back(struct ring *ring)
 {
@@ -317,7 +317,7 @@ static void model_tx(struct rnd *r, struct ring *ring)
 	u32 i, nr, bad = 0, taken = in - out;
 	bool ready = false;
 
-	/* Give some back, in another order and with other frames */
+	/* Return some, in another order and with other frames */
 	if (one_in(r, 2) && taken) {
 		nr = 1 + rnd(r, taken);
 		for (i = 0; i < nr; i++)
@@ -336,12 +336,12 @@ static void model_tx(struct rnd *r, struct ring *ring)
 	descs[limit].idx = out;
 	nr = tp4q_tx_next(&ring->q, descs, limit, budget, &good);
 	CHECK(descs[limit].idx == out);
-	/* Else NAPI runs for nothing, or sleeps on something. */
+	/* Otherwise NAPI runs without work, or sleeps despite work. */
 	CHECK(!tp4q_tx_ready || ready == !!nr || limit != TP4_TX_DESCS);
 	CHECK(nr <= min_t(u32, budget, limit));
 	CHECK(ring->q.in == in && nr <= ring->slots - taken);
 	if (!nr) {
-		/* No packet to its end, or not within the budget */
+		/* No complete packet, or none within the budget */
 		u32 max = min_t(u32, budget, limit);
 
 		for (i = 0; i < max && i < ring->slots - taken; i++) {
@@ -396,7 +396,7 @@ static unsigned long model(uint64_t stream, unsigned long laps)
 			tx = one_in(&r, 2);
 			/* A Tx ring has room for the longest packet. */
 			ring_init(&ring, (tx ? 32 : 4) << rnd(&r, 2));
-			/* Positions wrap round, one day. */
+			/* Positions can wrap around. */
 			if (one_in(&r, 4)) {
 				ring.q.in = -(unsigned long)rnd(&r, 2000);
 				ring.q.in &= -4UL;
@@ -423,13 +423,13 @@ struct race {
 	bool zc;
 	bool hostile;
 	bool stop;
-	unsigned long ops;		/* of a good program */
+	unsigned long ops;		/* of a correct program */
 	uint64_t stream;
-	u32 len[FRAMES];		/* what a frame was posted with */
-	bool mine[FRAMES];		/* the program's */
+	u32 len[FRAMES];		/* length of the posted frame */
+	bool mine[FRAMES];		/* owned by the program */
 };
 
-/* Length and offset of a good descriptor belong together. */
+/* The offset of a valid descriptor follows from its length. */
 static u16 offset_of(u32 len)
 {
 	return len * 5 % 509;
@@ -441,7 +441,7 @@ static void pause_a_little(unsigned int *idle)
 		sched_yield();
 }
 
-/* A program that keeps to the rules, and knows all that is its own */
+/* A correct program, which tracks the frames that it owns */
 static void good_program(struct race *race)
 {
 	struct rnd r = rnd_stream(seed, race->stream, 1);
@@ -477,7 +477,7 @@ static void good_program(struct race *race)
 			struct tpacket4_desc d = look(slot(ring, ring->reaped));
 
 			if (d.flags & TP4_DESC_KERNEL) {
-				/* It sees the first, so it sees all. */
+				/* If it sees the first one, it must see all. */
 				CHECK(race->tx || !n || !(look(slot(ring,
 				      ring->reaped - 1)).flags & TP4_PKT_CONT));
 				break;
@@ -566,11 +566,11 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct in_flight *w)
 		}
 	} else if (nr) {
 		CHECK(race->hostile);
-		/* What is refused is returned at once, before the others. */
+		/* Refused descriptors are returned immediately, before the others. */
 		refuse(q, descs, nr);
 	}
 	some = nr;
-	/* They are done in any order. */
+	/* They complete in any order. */
 	for (i = w->nr; one_in(r, 2) && i > 1;) {
 		u32 k = rnd(r, i--);
 
@@ -584,7 +584,7 @@ static bool kernel_tx(struct rnd *r, struct race *race, struct in_flight *w)
 	return some || nr;
 }
 
-/* Zero-copy mode: one reader, who returns all in its order, and counts */
+/* Zero-copy mode: one reader, which returns all in order, and counts */
 static bool kernel_zc(struct rnd *r, struct race *race, struct in_flight *w)
 {
 	struct tp4_queue *q = &race->ring.q;
@@ -594,12 +594,12 @@ static bool kernel_zc(struct rnd *r, struct race *race, struct in_flight *w)
 	bool bad = false, refused = false;
 
 	CHECK(q->in - out == w->nr);
-	/* What is marked there then is what was taken a lap ago. */
+	/* Marked slots there were taken a lap ago. */
 	CHECK(room || !tp4q_is_posted(q));
 	for (nr = 0; nr < room && tp4q_load(q, q->in + nr, &desc); nr++) {
 		bad = !tp4q_desc_valid(q, &desc) ||
 		      !tp4q_meta_valid(q, &desc, 0);
-		/* Now and then a good one, so that a good program looks */
+		/* Sometimes a valid one, so that a correct program reads it */
 		refused = bad || one_in(r, 16);
 		if (refused)
 			break;
@@ -644,7 +644,7 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 	memset(&race, 0, sizeof(race));
 	in_flight.nr = 0;
 	race.zc = stream & 4;
-	/* There the kernel is to have all of it at times. */
+	/* Sometimes, the kernel must own the whole ring. */
 	ring_init(&race.ring, race.zc ? 32 : 32 << rnd(&r, 3));
 	race.stream = stream;
 	race.tx = stream & 1 || race.zc;
@@ -665,7 +665,7 @@ static unsigned long race(uint64_t stream, unsigned long laps)
 	__atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	if (race.zc) {
-		/* Nothing is noted a slot. */
+		/* No state is kept per slot. */
 		for (i = 0; i < race.ring.slots; i++)
 			CHECK(race.ring.held[i] == TP4_NOT_HELD);
 	} else {

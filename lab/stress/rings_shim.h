@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What net/packet/tp4_queue.[ch] want of the kernel, for user space. It is
- * included before them; the headers that they name are empty files then, but
+ * The kernel interfaces that net/packet/tp4_queue.[ch] use, for user space.
+ * Included before them; the headers that they include are empty files, except
  * for those of the user-space ABI.
  */
 #ifndef RINGS_SHIM_H
@@ -107,7 +107,7 @@ static inline void memset32(u32 *p, u32 v, size_t n)
 		*p++ = v;
 }
 
-/* Members that nothing here uses */
+/* Members that are not used here */
 typedef struct {
 	void *p;
 } sockptr_t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random numbers in streams: what one stream gives depends on nothing that the
- * others do, so that a run repeats from its seed.
+ * Random numbers in streams: each stream is independent of the use of the others,
+ * so that a run can be repeated from its seed.
  */
 #ifndef RND_H
 #define RND_H

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The soak test: every edge in a device's and a socket's life, in random order,
- * under traffic both ways, see soak.h; and the books, which must add up.
+/* The soak test: state changes (edges) of devices and sockets, in random order,
+ * under traffic in both directions, see soak.h; and the counters, which must add
+ * up.
  *
- * Every so many edges there is a *calm*: the devices are as they should be,
- * what is under way has arrived, and of the packets sent then each must arrive,
- * and the statistics must say what the programs have seen.
+ * Every CALM_EDGES edges there is a *calm*: the devices are up, and earlier packets
+ * have arrived. Each packet sent then must arrive, and the statistics must match
+ * the counts of the programs.
  */
 
 #define _GNU_SOURCE
@@ -32,7 +33,7 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define CALM_EDGES	20		/* edges between two looks at the books */
+#define CALM_EDGES	20		/* edges between two checks of the counters */
 #define CALM_PACKETS	100		/* less than a ring has slots */
 #define CALM_LEN	1514		/* one frame each */
 
@@ -41,7 +42,7 @@ struct end *ends;
 static struct {
 	uint64_t seed;
 	unsigned int seconds;
-	unsigned int edges;		/* 0: as many as the time gives */
+	unsigned int edges;		/* 0: until the time is over */
 } opt = {
 	.seed = 1,
 	.seconds = 60,
@@ -50,9 +51,9 @@ static struct {
 static struct rnd r;
 static int home, away;			/* network namespaces */
 static bool ports;			/* hardware, not veth */
-static char reset_file[2][300];		/* where a port's reset is asked for */
+static char reset_file[2][300];		/* written to request a reset of a port */
 static int pass, pass_frags, drop;	/* XDP programs */
-static bool zc[2];			/* what the ends' modes are */
+static bool zc[2];			/* the modes of the ends */
 static uint32_t phase;
 static unsigned int edges_done;
 static uint64_t calm_packets;		/* that had to arrive, and did */
@@ -131,7 +132,7 @@ static bool start_end(struct end *e)
 	return tell(e, CMD_OPEN, NULL);
 }
 
-/* What the other end has under way in copy mode may take its time. */
+/* In copy mode, packets of the other end may arrive later. */
 static bool zc_on(int i)
 {
 	uint64_t stop = now_ms() + WAIT_MS;
@@ -154,7 +155,7 @@ static bool zc_off(int i)
 	return tell(&ends[i], CMD_ZC_OFF, NULL);
 }
 
-/* Bound, and in the mode that it was in */
+/* Bound, in the previous mode */
 static bool join(int i)
 {
 	return tell(&ends[i], CMD_BIND, NULL) && (!zc[i] || zc_on(i));
@@ -214,7 +215,7 @@ static bool edge_channels(int i)
 
 static bool edge_ring_size(int i)
 {
-	/* CALM_PACKETS may come at once, with part of the ring to be refilled,
+	/* CALM_PACKETS may arrive at once, while part of the ring is not refilled,
 	 * and a bound pair keeps its size.
 	 */
 	set_ring_size(ends[i].ifname, 256 << rnd(&r, 2));
@@ -232,7 +233,7 @@ static bool edge_mtu(int i)
 	static const int mtus[] = { 1500, 1600, 3000, 8900 };
 	int mtu = PICK(&r, mtus);
 
-	/* What is too long comes back with an error, and is counted there. */
+	/* Packets that are too long are returned with an error and counted. */
 	if (link_set_mtu(ends[i].ifname, mtu) ||
 	    link_set_mtu(ends[!i].ifname, mtu))
 		mtu = 1500;
@@ -277,7 +278,7 @@ static bool edge_off_and_on(int i)
 	return !zc[i] || (zc_off(i) && zc_on(i));
 }
 
-/* With all that it has lent, and back to where it was */
+/* With frames in use, and moved back */
 static bool edge_reopen(int i)
 {
 	return tell(&ends[i], CMD_CLOSE, NULL) &&
@@ -328,7 +329,7 @@ static bool edge_netns(int i)
 	err = link_set_netns(ends[i].ifname, home);
 	if (setns(home, CLONE_NEWNET) || err)
 		return failed("netns move back: %s", strerror(-err));
-	/* It has lost its ring size, never its queues */
+	/* It has lost its ring size, but not its queues. */
 	return links_up() && gone(i) && join(i);
 }
 
@@ -418,7 +419,7 @@ static void begin_phase(void)
 	}
 }
 
-/* True when @nr packets of the phase have come to the other end of @i. */
+/* True when @nr packets of the phase have arrived at the other end of @i. */
 static bool arrive(int i, uint32_t nr, int ms)
 {
 	const struct end *to = &ends[!i];
@@ -438,7 +439,7 @@ static void send_some(int i, uint32_t nr)
 	__atomic_store_n(&ends[i].tx_on, true, __ATOMIC_RELEASE);
 }
 
-/* A packet that arrives has all that was before it in front of it. */
+/* Earlier packets arrive before this one. */
 static bool flush(int i)
 {
 	uint64_t stop = now_ms() + WAIT_MS;
@@ -470,7 +471,7 @@ static bool calm_way(int i)
 		if (!end_is_well(&ends[0]) || !end_is_well(&ends[1]))
 			return false;
 		tell(&ends[!i], CMD_SYNC, NULL);
-		return failed("calm, %s (%s) to %s (%s): %u sent, %llu came back, %u arrived, %llu dropped for want of frames",
+		return failed("calm, %s (%s) to %s (%s): %u sent, %llu came back, %u arrived, %llu dropped without a frame",
 			      ends[i].ifname, zc[i] ? "zero-copy" : "copy",
 			      ends[!i].ifname, zc[!i] ? "zero-copy" : "copy",
 			      CALM_PACKETS,
@@ -506,11 +507,11 @@ static bool calm(void)
 	int i, err;
 
 	send_on(false);
-	/* With a program, a veth has a queue for each that the other sends by. */
+	/* With a program, a veth needs a queue for each Tx queue of its peer. */
 	for (i = 0; i < 2; i++)
 		link_set_xdp(ends[i].ifname, -1, XDP_FLAGS_DRV_MODE);
 	for (i = 0; i < 2; i++) {
-		/* What the stack sends goes to the first queue. */
+		/* Packets of the stack go to the first queue. */
 		err = set_channels(ends[i].ifname, 1);
 		if (err)
 			return failed("%s: one channel: %s", ends[i].ifname,
@@ -539,7 +540,7 @@ static bool calm(void)
 static bool is_plausible(int i)
 {
 	const struct books *from = &ends[i].books, *to = &ends[!i].books;
-	/* Of these, some may have been sent. */
+	/* Some of these may have been sent. */
 	uint64_t maybe = from->posted_lost + from->sent[ECANCELED] +
 			 from->sent[ENETDOWN];
 
@@ -552,7 +553,7 @@ static bool is_plausible(int i)
 	return true;
 }
 
-/* All that is lent comes back when zero-copy mode ends. */
+/* All posted frames are returned when zero-copy mode ends. */
 static bool settle(void)
 {
 	int i;
@@ -650,9 +651,10 @@ static void find_ports(void)
 	globfree(&paths);
 }
 
-/* A program that stays attached to a device of its own: the kernel patches its
- * XDP dispatcher for each one that comes or goes, and software emulation (QEMU
- * before 10) can trap on such code when another CPU runs it just then.
+/* A program that stays attached to a separate device. Otherwise, the kernel would
+ * patch its XDP dispatcher with each first and last program, and software
+ * emulation (QEMU before 10) can trap on code that is patched while another CPU
+ * runs it.
  */
 static int keep_prog(int prog)
 {
@@ -688,7 +690,7 @@ static bool start(void)
 	find_ports();
 	if (home < 0 || away < 0 || setns(home, CLONE_NEWNET))
 		return failed("no network namespace");
-	/* No packet but the test's own */
+	/* Only packets of the test */
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
 	if (ports) {

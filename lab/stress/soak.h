@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The soak test: two *ends*, processes with a V4 socket each, send to each other
- * all the time, while the main process changes the devices under them, and the
- * ends themselves. Both keep books in shared memory, which outlive a killed end.
+ * all the time, while the main process changes the devices and the ends. Both
+ * count in shared memory, which survives a killed end.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -25,25 +25,25 @@ enum command {
 	CMD_OPEN,	/* a new socket, its rings mapped and filled */
 	CMD_BIND,	/* to the end's device */
 	CMD_ZC_ON,
-	CMD_ZC_OFF,	/* everything must have come back then */
-	CMD_HOLD,	/* post nothing until CMD_BIND: the device will go */
-	CMD_GONE,	/* the device is gone: as after CMD_ZC_OFF */
+	CMD_ZC_OFF,	/* all frames must be returned then */
+	CMD_HOLD,	/* post nothing until CMD_BIND: the device will be removed */
+	CMD_GONE,	/* the device is removed: as after CMD_ZC_OFF */
 	CMD_CLOSE,
-	CMD_DRAIN,	/* until everything sent has come back */
+	CMD_DRAIN,	/* until all sent frames are returned */
 	CMD_SYNC,	/* add up the socket's statistics */
 	CMD_QUIT,
 };
 
-/* All that one end has counted; descriptors unless it says packets */
+/* Counters of one end, in descriptors unless marked as packets */
 struct books {
 	uint64_t tx_lent, rx_lent;
 	uint64_t tx_back[NR_ERRNOS], rx_back[NR_ERRNOS];
 	uint64_t tx_lost, rx_lost;	/* lent to sockets that were closed */
-	uint64_t sent[NR_ERRNOS];	/* packets that came back, by error */
+	uint64_t sent[NR_ERRNOS];	/* returned packets, by error */
 	uint64_t posted;		/* packets */
 	uint64_t posted_lost;		/* packets, on sockets that were closed */
 	uint64_t received;		/* packets of the other end */
-	uint64_t foreign;		/* packets of somebody else */
+	uint64_t foreign;		/* packets of other senders */
 	uint64_t reordered;		/* packets */
 	uint64_t tp_packets, tp_drops;	/* PACKET_STATISTICS, summed up */
 	uint64_t ring_full, no_desc;
@@ -54,7 +54,7 @@ struct end {
 	int nr;				/* 0 or 1 */
 	pid_t pid;
 
-	/* The main process's: what the end is to do */
+	/* Written by the main process: the command */
 	enum command command;
 	uint32_t asked, done;		/* numbers of the commands */
 	int result;			/* 0 or -errno */
@@ -63,9 +63,9 @@ struct end {
 	uint32_t quota;			/* packets still to be sent */
 	uint32_t max_len;
 
-	/* The end's */
+	/* Written by the end */
 	bool is_open;
-	char why[160];			/* what is wrong, if anything is */
+	char why[160];			/* the failure, if any */
 	uint32_t life;			/* of the socket */
 	uint32_t next;			/* packet to send */
 	uint64_t here;			/* packets received with this socket */
@@ -74,19 +74,19 @@ struct end {
 	uint32_t phase_nr;		/* packets received of it */
 	struct books books;
 
-	/* Which packets of the other end have come */
+	/* Received packets of the other end */
 	uint32_t seen_life, seen_top;
 	uint8_t seen[SEEN];
 };
 
 extern struct end *ends;		/* two of them */
 
-/* What has not come back never will: the ring is gone. */
+/* Frames still in use are lost: the ring is gone. */
 void end_lost_socket(struct end *e);
-/* Nothing is lent, and all that was came back or went with its socket. */
+/* No frame is in use, and each was returned or lost with its socket. */
 bool end_is_settled(const struct end *e);
 
-/* In the end's process; never returns. */
+/* Runs in the process of the end; never returns. */
 void end_main(struct end *e, uint64_t seed) __attribute__((__noreturn__));
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* An end of the soak test: sends, receives, looks at all that comes, and keeps
- * books of every frame. The ABI is used without the library, so that a mistake
- * in that cannot hide one in the kernel.
+/* An end of the soak test: sends, receives, checks all packets, and tracks each
+ * frame. It does not use the library, so that a fault there cannot hide one in
+ * the kernel.
  */
 
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HEADROOM	256		/* before what is sent */
+#define HEADROOM	256		/* before sent data */
 #define PIECE		(FRAME_SIZE - HEADROOM)
 #define ETHERTYPE	0x88b5		/* for experiments */
 #define MAX_LEN		16384
@@ -167,16 +167,15 @@ static uint32_t pick_len(void)
 	return len < me->max_len ? len : me->max_len;
 }
 
-/* Of a packet of several descriptors, none says with its flags that it is the
- * last one when it is back: the program has to know how many it posted. In copy
- * mode packets may overtake each other, so of a mix of lengths only the sum is
- * right.
+/* A returned descriptor does not show whether it is the last one of its packet:
+ * the program must know how many it has posted. In copy mode, packets may
+ * overtake each other, so with mixed lengths only the sum is known.
  */
 static uint8_t tx_pieces[SLOTS];
 static uint32_t pieces_in, pieces_out, pieces_left;
 static uint8_t packet_error;
 
-/* There are frames and slots for any. */
+/* There are frames and slots for any packet. */
 static void send_one(void)
 {
 	uint32_t len = pick_len(), pieces = (len + PIECE - 1) / PIECE, i;
@@ -231,7 +230,7 @@ static void reap_tx(void)
 static void kick(int flags)
 {
 	if (sendto(fd, NULL, 0, flags | MSG_DONTWAIT, NULL, 0) < 0) {
-		/* down or gone, full, or changing its mode just now */
+		/* down or removed, full, or changing its mode */
 		switch (errno) {
 		case ENETDOWN:
 		case ENXIO:
@@ -239,7 +238,7 @@ static void kick(int flags)
 		case EAGAIN:
 		case EBUSY:
 		case EINTR:
-		case EINVAL:	/* there is no ring: CMD_OPEN comes */
+		case EINVAL:	/* there is no ring before CMD_OPEN */
 		case ENODEV:
 			usleep(500);
 			break;
@@ -265,7 +264,7 @@ static void note_packet(const struct header *h)
 		me->seen_top = 0;
 		memset(me->seen, 0, sizeof(me->seen));
 	}
-	/* @seen_top is one more than the highest number that has come. */
+	/* @seen_top is one more than the highest number received. */
 	if (h->seq >= me->seen_top) {
 		while (me->seen_top <= h->seq)
 			me->seen[me->seen_top++ % SEEN] = 0;
@@ -297,7 +296,7 @@ static void check_packet(void)
 		return;
 	}
 	if (h.from != (uint32_t)peer->nr) {
-		wrong("a packet of our own has come");
+		wrong("received a packet of this end");
 		return;
 	}
 	if (h.len != packet_len) {
@@ -359,7 +358,7 @@ static int set_int(int opt, int val)
 	return set(opt, &val, sizeof(val));
 }
 
-/* Nothing is lent: all frames are there. */
+/* No frame is in use. */
 static void forget_rings(void)
 {
 	uint32_t i;
@@ -429,7 +428,7 @@ static int bind_socket(void)
 	return bind(fd, (void *)&ll, sizeof(ll)) ? -errno : 0;
 }
 
-/* All that is lent must have come back by now. */
+/* All frames must be returned by now. */
 static int all_back(void)
 {
 	reap_tx();
@@ -478,7 +477,7 @@ static int add_statistics(void)
 	receive(true);
 	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
 		return -errno;
-	/* What came between the two is in the next one. */
+	/* Packets between the two are in the next one. */
 	b->tp_packets += st.tp_packets;
 	b->tp_drops += st.tp_drops;
 	b->ring_full += st.rx_ring_full;

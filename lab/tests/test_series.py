@@ -549,7 +549,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("old.c.d/two@7.3.patch: not needed on Linux 7.3.4", said)
         self.assertEqual(said.count("not needed"), 1)
 
-    def test_mistakes_are_told(self) -> None:
+    def test_mistakes_are_reported(self) -> None:
         self.write("net/old.c.d/two@8.1.patch", edit("net/old.c", 1, 1))
         self.assertIn("the bases are 6.12 and 7.3", self.series("tree", fail=True))
         (self.top / "net/old.c.d/two@8.1.patch").unlink()
@@ -560,7 +560,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("new in both one and three", self.series("tree", fail=True))
         self.write("series/series", MANIFEST + "\tnet/other.c\n")
         self.write("net/other.c", CODE)
-        self.assertIn("is there before it", self.series("tree", fail=True))
+        self.assertIn("exists before it", self.series("tree", fail=True))
         self.write("series/series", "one\n" + MANIFEST)
         self.assertIn("before the first [SET TREE]", self.series("tree", fail=True))
         self.write("series/series", MANIFEST + "[first net]\n")
