@@ -564,7 +564,7 @@ class SeriesTest(unittest.TestCase):
         self.write("series/series", "one\n" + MANIFEST)
         self.assertIn("before the first [SET TREE]", self.series("tree", fail=True))
         self.write("series/series", MANIFEST + "[first net]\n")
-        self.assertIn("set first is there twice", self.series("tree", fail=True))
+        self.assertIn("set first is listed twice", self.series("tree", fail=True))
         self.write("series/series", MANIFEST)
         self.write("series/two.msg", "net: no sign\n")
         self.assertIn("Signed-off-by", self.series("tree", fail=True))
