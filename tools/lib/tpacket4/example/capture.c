@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /*
- * capture [-p] IF >FILE.pcap: all that passes an interface, until Ctrl-C.
+ * capture [-p] IF >FILE.pcap: capture all packets of an interface until Ctrl-C.
  *
- * The interface is promiscuous meanwhile, unless told -p.
+ * The interface is in promiscuous mode, except with -p.
  */
 #include <err.h>
 #include <net/if.h>
@@ -14,7 +14,7 @@
 
 enum { FRAMES = 1024, SIZE = 2048 };
 
-/* The file has the byte order of who wrote it; the magic tells which. */
+/* The file has the byte order of the writer, which the magic shows. */
 static const struct {
 	__u32 magic;
 	__u16 major, minor;
@@ -40,8 +40,8 @@ static void put(const void *data, size_t len)
 		err(1, "write");
 }
 
-/* A frame of a packet, which is written when its last one is there. The first
- * one has the metadata.
+/* A frame of a packet. The packet is written with its last frame; the first one
+ * has the metadata.
  */
 static void add(const struct tp4_area *area, const struct tpacket4_desc *d)
 {
@@ -75,7 +75,7 @@ static void capture(struct tp4_socket *s, const struct tp4_area *area)
 			continue;
 		if (fflush(stdout))
 			err(1, "write");
-		/* A signal may come just before it: look at stop again. */
+		/* A signal may be received just before: check stop again. */
 		check(tp4_wait(s, POLLIN, 200), "receive");
 	}
 }
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 	int tame = argc == 3 && !strcmp(argv[1], "-p"), ifindex;
 	struct sigaction sa = {
 		.sa_handler = on_signal,
-		.sa_flags = SA_RESTART,	/* but poll() ends by a signal */
+		.sa_flags = SA_RESTART,	/* a signal interrupts poll() */
 	};
 	static __u64 frames[FRAMES];
 	struct tpacket_stats_v4 st;

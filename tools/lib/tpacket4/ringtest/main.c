@@ -24,7 +24,7 @@ static const struct ring_ops *const rings[NR_RINGS] = {
 	&ring_tp4, &ring_index, &ring_status
 };
 
-/* Packets timed together: enough rings full that a full ring counts little. */
+/* Packets per lap: enough that the state of the ring does not matter. */
 #define LAP	(16 * ring_size)
 
 static unsigned int ring_size = 256;
@@ -33,11 +33,11 @@ static unsigned int program_batch = 64;
 static unsigned int in_flight;		/* 0: stream */
 static unsigned int laps = 100;
 static unsigned int rounds = 5;
-static __u32 count;			/* packets a run */
+static __u32 count;			/* packets per run */
 static int cpus[2] = { 0, 1 };
 static bool eager;			/* no back-off */
 
-/* One direction, and who is at its ends. */
+/* One direction with its two ends */
 struct side {
 	const struct ring_ops *ops;
 	void *in;			/* ring it consumes from */
@@ -46,7 +46,7 @@ struct side {
 	__u32 received;
 	__u32 sent;
 	struct tp4_backoff backoff;
-	double *lap;			/* where the next lap's time goes */
+	double *lap;			/* the time of the next lap */
 	double lap_start;
 };
 
@@ -72,7 +72,7 @@ static void start(struct side *s)
 	s->lap_start = now();
 }
 
-/* If another lap is done, note its time a packet. */
+/* Record the time per packet at the end of a lap. */
 static void clock_lap(struct side *s, __u32 before)
 {
 	double t;
@@ -135,7 +135,7 @@ static void *stream_program(void *arg)
 	return NULL;
 }
 
-/* Sends on what it has received; the one that serves is in_flight ahead. */
+/* Forwards received packets; one thread is in_flight packets ahead. */
 static void *pingpong(void *arg)
 {
 	struct side *s = arg;
@@ -159,7 +159,7 @@ static void *pingpong(void *arg)
 	return NULL;
 }
 
-/* One run; the time a packet of each lap goes to lap[]. */
+/* One run; lap[] gets the time per packet of each lap. */
 static void run(const struct ring_ops *ops, double *lap)
 {
 	void *one = ops->open(ring_size);
@@ -179,7 +179,7 @@ static void run(const struct ring_ops *ops, double *lap)
 	pthread_join(ta, NULL);
 	pthread_join(tb, NULL);
 	pthread_barrier_destroy(&barrier);
-	/* The rings stay until exit(), so that each run has fresh memory. */
+	/* The rings are not freed, so that each run uses new memory. */
 }
 
 static int compare(const void *a, const void *b)
@@ -190,8 +190,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * On a machine that does other things too, most laps can have lost a CPU for
- * a while. So a low quantile is shown as well as the median.
+ * On a busy machine, most laps can be interrupted. Therefore print a low
+ * quantile in addition to the median.
  */
 static void measure(void)
 {

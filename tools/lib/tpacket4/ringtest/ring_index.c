@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * As AF_XDP: two rings with a producer and a consumer index each. Filled
- * descriptors go to the program in the one, free buffers come back in the
- * other. Each side remembers the last index of the other that it saw.
+ * Like AF_XDP: two rings with a producer and a consumer index each. One passes
+ * filled descriptors to the program, the other returns free buffers. Each side
+ * caches the index of the other side.
  */
 #include "ringtest.h"
 
@@ -12,7 +12,7 @@ struct xdesc {			/* as struct xdp_desc */
 	__u32 options;
 };
 
-struct index {			/* as they lie in the kernel's mapping */
+struct index {			/* layout of the kernel's mapping */
 	OWN_LINES unsigned int producer;
 	OWN_LINES unsigned int consumer;
 };
@@ -29,10 +29,10 @@ struct xring {
 	struct xdesc *rx;
 	__u64 *fill;
 	unsigned int size;
-	/* the kernel's */
+	/* kernel */
 	OWN_LINES struct view krx;
 	struct view kfill;
-	/* the program's */
+	/* program */
 	OWN_LINES struct view urx;
 	struct view ufill;
 };
@@ -47,7 +47,8 @@ static void store(unsigned int *p, unsigned int v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-/* Entries the consumer may take, up to n; looks again only if short. */
+/* Entries for the consumer, up to n; rereads the index only if there are less.
+ */
 static unsigned int avail(struct view *v, struct index *x, unsigned int n)
 {
 	if (v->cached_prod - v->cached_cons < n)
@@ -57,7 +58,7 @@ static unsigned int avail(struct view *v, struct index *x, unsigned int n)
 	return n;
 }
 
-/* The same for the producer's free entries. */
+/* Same for free entries of the producer */
 static unsigned int room(struct view *v, struct index *x, unsigned int size,
 			 unsigned int n)
 {

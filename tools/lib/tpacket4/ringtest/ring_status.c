@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * As TPACKET_V2: a ring of frames, with a header before each packet whose
- * status says whose the frame is.
+ * Like TPACKET_V2: a ring of frames, with a header before each packet whose
+ * status shows the owner.
  */
 #include "ringtest.h"
 
 struct status {
 	__u8 *frames;
 	unsigned int mask;
-	/* the kernel's */
+	/* kernel */
 	OWN_LINES unsigned int produced;
-	/* the program's */
+	/* program */
 	OWN_LINES unsigned int consumed;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TPACKET_V4: one ring of 16-byte descriptors, each with a flag that says
- * whose it is. The program's end is the library; the kernel's end, which
- * looks ahead by the batch as the kernel does, is here.
+ * TPACKET_V4: one ring of 16-byte descriptors, each with a flag that shows the
+ * owner. The library implements the program's end. The kernel's end is here,
+ * and looks ahead in batches as the kernel does.
  */
 #include "ringtest.h"
 
@@ -11,11 +11,11 @@
 struct tp4 {
 	struct tpacket4_desc *desc;
 	unsigned int mask;
-	/* the kernel's */
+	/* kernel */
 	OWN_LINES unsigned int next;	/* slot to fill next */
 	unsigned int fetched;		/* slots from there that were copied */
 	__u64 idx[LOOK_AHEAD];		/* their frames, by slot number */
-	/* the program's */
+	/* program */
 	OWN_LINES struct tp4_ring ring;
 };
 
@@ -32,7 +32,7 @@ static void *tp4_ring_new(unsigned int size)
 	return t;
 }
 
-/* Copy what has been posted, once, up to n slots ahead. */
+/* Copy posted descriptors once, up to n slots ahead. */
 static unsigned int fetch(struct tp4 *t, unsigned int n)
 {
 	while (t->fetched < n) {

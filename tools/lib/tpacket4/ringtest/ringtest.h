@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ringtest: descriptor rings between two threads, in the manner of
+ * ringtest: descriptor rings between two threads, similar to
  * tools/virtio/ringtest.
  *
- * One thread plays the kernel and fills buffers; the other plays the program,
- * looks at what it got and gives the buffers back.
+ * One thread has the role of the kernel and fills buffers. The other one has
+ * the role of the program, checks the packets and returns the buffers.
  */
 #ifndef RINGTEST_H
 #define RINGTEST_H
@@ -18,20 +18,20 @@
 #define FRAME_SIZE	2048
 
 /*
- * A ring and its buffers. The two ends are used by one thread each; each
- * keeps what it alone needs in memory of its own.
+ * A ring and its buffers. Each end is used by one thread, which has its private
+ * state in separate memory.
  */
 struct ring_ops {
 	const char *name;
 	void *(*open)(unsigned int size);
 	/*
 	 * Kernel: fill up to n buffers with packets numbered from seq, and
-	 * publish them together. Returns how many.
+	 * publish them as a batch. Returns their number.
 	 */
 	unsigned int (*produce)(void *ring, unsigned int n, __u32 seq);
 	/*
 	 * Program: take up to n packets, which must be numbered from seq, and
-	 * give their buffers back. Returns how many.
+	 * return their buffers. Returns their number.
 	 */
 	unsigned int (*consume)(void *ring, unsigned int n, __u32 seq);
 };
@@ -54,7 +54,7 @@ static inline void check_seq(const char *ring, __u32 got, __u32 want)
 		errx(1, "%s: packet %u came as %u", ring, want, got);
 }
 
-/* Alone in its cache lines, and those that are fetched with them. */
+/* In separate cache lines, also from those that are prefetched with them */
 #define OWN_LINES	alignas(256)
 
 #endif /* RINGTEST_H */
