@@ -1,36 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs each benchmark of tpbench, by each version and in each mode, for a short
-# while. Packets are numbered and checked, and what tpbench prints has to say
-# that all of them were right. To be called by
-# tools/lib/tpacket4/tests/on_veth.sh, in the directory where tpbench was built.
+# Runs each benchmark of tpbench with each version and in each mode for a short
+# time. Packets are numbered and verified, and the output of tpbench must report
+# no errors. To be called by tools/lib/tpacket4/tests/on_veth.sh, in the directory
+# where tpbench was built.
 
 set -euo pipefail
 
 number=0
 failed=0
 
-# value NAME: a number of the JSON object in $out
+# value NAME: prints a number of the JSON object in $out
 value()
 {
 	[[ $out =~ \"$1\":\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-# run PACKETS OPTION...: as many packets, and what is right about them
+# run PACKETS OPTION...: runs tpbench and checks its output
 run()
 {
 	local packets=$1 out='' rc=0 bad='' received=1 name
 
 	shift
-	# Time is a limit in case of failure only; the count is the end.
+	# The count ends the run. The time is a limit in case of failure.
 	out=$(timeout 120 ./tpbench -q --verify -s 200 --warmup 16 -d 100 \
 		-n "$packets" "$@" 2>&1) || rc=$?
 	number=$((number + 1))
 	[ $rc -eq 0 ] || bad="exit code $rc"
 	[ "$(value packets || :)" -ge "$packets" ] 2>/dev/null ||
 		bad+=" packets"
-	# txpush has nobody who receives; its tests of contents are l2fwd's.
+	# txpush has no receiver; l2fwd tests the contents.
 	[[ $* != *--txpush* ]] || received=0
 	[ "$(value checked || :)" -ge $((packets * received)) ] 2>/dev/null ||
 		bad+=" checked"
@@ -46,7 +46,7 @@ run()
 	fi
 }
 
-# refused MESSAGE OPTION...: what tpbench must not start with
+# refused MESSAGE OPTION...: tpbench must refuse the options
 refused()
 {
 	local out rc=0
@@ -69,7 +69,7 @@ is_bound()
 		'$5 == i { found = 1 } END { exit !found }' /proc/net/packet
 }
 
-# long_packet: V3 receives what its Tx frames have no room for
+# long_packet: V3 receives a packet that does not fit a Tx frame
 long_packet()
 {
 	local title="tpbench -v 3 --l2fwd says that a packet is too long"
@@ -105,7 +105,7 @@ sock.send(bytes(12) + b"\x88\xb5" + bytes(8000))'
 echo "TAP version 13"
 pair=(-i "tp4A,tp4B")
 
-# benchmarks OPTION...: what all versions can do
+# benchmarks OPTION...: runs all benchmarks that all versions support
 benchmarks()
 {
 	local version=("${pair[@]}" "$@")
@@ -138,7 +138,7 @@ run 4000 "${pair[@]}" --veth 64 --shared -z 1 -B 20
 run 4000 "${pair[@]}" --rxdrop -z 1 -B 20
 run 4000 "${pair[@]}" --veth 64 -z 1 -R 256 -b 32
 
-# AF_XDP: by the stack's XDP, by veth's, and what does not go on veth
+# AF_XDP: generic and native XDP, and unsupported modes
 program_of()
 {
 	ip link show tp4A | grep -o 'prog/xdp' || :
@@ -155,7 +155,7 @@ detached()
 	fi
 }
 
-# interrupted SIGNAL: while a program is attached
+# interrupted SIGNAL: ends tpbench while a program is attached
 interrupted()
 {
 	local pid n
@@ -173,7 +173,7 @@ interrupted()
 	fi
 	kill "-$1" $pid
 	wait $pid || :
-	# A link that nobody holds any more is removed by a work item.
+	# A work item removes an unused link asynchronously.
 	for ((n = 0; n < 100; n++)); do
 		[ "$(program_of)" ] || break
 		sleep 0.1

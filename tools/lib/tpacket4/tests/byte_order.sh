@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs ./capture and reads its file as this machine reads numbers: the magic
-# and the lengths must be right, whatever the byte order is. To be called by
-# on_veth.sh. It needs less than examples.sh does: no tcpdump and no Python,
-# which a small root directory of another architecture does not have.
+# Runs ./capture and reads the magic and the lengths in its file in the byte
+# order of this machine. To be called by on_veth.sh. Unlike examples.sh, it
+# needs neither tcpdump nor Python, which a minimal root directory of another
+# architecture does not have.
 
 set -euo pipefail
 
@@ -20,7 +20,7 @@ for ((i = 0; i < 600; i++)); do
 	! grep -q listening "$file.err" || break
 	sleep 0.1
 done
-# One packet: nobody answers that ARP request.
+# One packet: the ARP request has no reply.
 ip address add 192.0.2.1/24 dev tp4B
 echo >/dev/udp/192.0.2.2/9
 for ((i = 0; i < 600; i++)); do
@@ -32,7 +32,7 @@ wait "$pid" || :
 pid=
 sed 's/^/# /' "$file.err"
 
-# words OFFSET NUMBER: of 32 bits, decimal
+# words OFFSET NUMBER: prints 32-bit words in decimal
 words()
 {
 	od -An -v -tu4 -j "$1" -N $(($2 * 4)) "$file" | xargs

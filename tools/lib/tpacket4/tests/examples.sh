@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs the example, and the programs that the documentation shows, in the
-# current directory, where "make tests" has built them; to be called by
-# on_veth.sh.
+# Runs the example and the programs of the documentation in the current
+# directory, where "make tests" has built them. To be called by on_veth.sh.
 #
 # shellcheck disable=SC2317 # functions that a trap, or another function, calls
 
@@ -24,7 +23,7 @@ cleanup()
 }
 trap cleanup EXIT
 
-# result TITLE STATUS: prints a line of TAP, and what there is to say
+# result TITLE STATUS MESSAGE: prints a TAP result, with diagnostics on failure
 result()
 {
 	number=$((number + 1))
@@ -38,7 +37,7 @@ result()
 	failed=1
 }
 
-# check TITLE COMMAND...: whether it succeeds, at once
+# check TITLE COMMAND...: tests that the command succeeds
 check()
 {
 	local rc=0
@@ -47,7 +46,7 @@ check()
 	result "$1" $rc "error: ${*:2}: $rc"
 }
 
-# wait_for COMMAND...: until it succeeds, or a minute has gone
+# wait_for COMMAND...: repeats it for up to a minute until it succeeds
 wait_for()
 {
 	local i
@@ -59,8 +58,8 @@ wait_for()
 	return 1
 }
 
-# send_packets LENGTH...: one of each from tp4B; $dir/sent has them in hex, a
-# line a packet
+# send_packets LENGTH...: sends one packet of each length from tp4B, and writes
+# them to $dir/sent in hex, one per line
 send_packets()
 {
 	python3 - tp4B "$@" >"$dir/sent" <<'PYTHON'
@@ -76,7 +75,7 @@ for number, length in enumerate(map(int, sys.argv[2:])):
 PYTHON
 }
 
-# start COMMAND...: in the background; its outputs are $dir/out and
+# start COMMAND...: starts it in the background, with output to $dir/out and
 # $dir/prog.err
 start()
 {
@@ -90,7 +89,7 @@ has_ended()
 	! kill -0 "$pid" 2>/dev/null
 }
 
-# ends_with STATUS: whether the program ends, within a minute, and with it
+# ends_with STATUS: waits up to a minute for the exit status of the program
 ends_with()
 {
 	local rc=0
@@ -143,7 +142,7 @@ printer()	# program, what it is
 
 # --- capture ------------------------------------------------------------------
 
-# in_file: the packets of $dir/file, in hex, as send_packets() has them
+# in_file: prints the packets of $dir/file in the format of send_packets()
 in_file()
 {
 	tcpdump -nr "$dir/file" -xx 2>/dev/null | awk '
@@ -152,7 +151,7 @@ in_file()
 		END { if (hex) print hex }'
 }
 
-# captured: whether the file has what was sent
+# captured: does the file contain the sent packets?
 captured()
 {
 	in_file | cmp -s - "$dir/sent"
@@ -168,7 +167,7 @@ promiscuity()
 	ip -d link show tp4A | sed -n 's/.*promiscuity \([0-9]*\).*/\1/p'
 }
 
-# listen OUTPUT OPTION...: start capture, with the file as output or another one
+# listen OUTPUT OPTION...: starts capture
 listen()
 {
 	rm -f "$dir"/*.err "$dir/file"
@@ -185,13 +184,13 @@ test_capture()
 	check "capture is promiscuous" test "$(promiscuity)" = 1
 	send_packets 60 1514 5000 61
 	wait_for captured || :
-	check "tcpdump reads from the file what was sent" \
+	check "tcpdump reads the sent packets from the file" \
 		diff "$dir/sent" <(in_file)
 	kill -INT "$pid"
-	check "capture ends by SIGINT" ends_with 0
-	check "capture counts what it has received" \
+	check "capture ends on SIGINT" ends_with 0
+	check "capture counts received packets" \
 		grep -q '^4 packets received, 0 of them dropped' "$dir/prog.err"
-	check "the file has all of it after the end" captured
+	check "the file is complete at the end" captured
 
 	listen "$dir/file" -p
 	check "capture -p is not promiscuous" test "$(promiscuity)" = 0
@@ -206,23 +205,23 @@ test_capture()
 	wait_for captured || :
 	ip link set tp4A down
 	check "capture ends when the device goes down" ends_with 1
-	check "capture says that the device went down" \
+	check "capture reports that the device went down" \
 		grep -q "Network is down" "$dir/prog.err"
-	check "the file has what came before" captured
+	check "the file has all packets before that" captured
 	link_up
 
 	listen /dev/full
 	send_packets 80
 	check "capture ends when the disk is full" ends_with 1
-	check "capture says that the disk is full" \
+	check "capture reports that the disk is full" \
 		grep -q "No space left" "$dir/prog.err"
 
-	# Nothing to do: no CPU time. A program that spins takes a second of it
-	# in a second, however slow the machine is.
+	# It must use no CPU time. A program that spins uses one second per
+	# second, on any machine.
 	listen "$dir/file"
 	before=$(ticks)
 	sleep 2
-	check "capture sleeps while nothing comes" \
+	check "capture sleeps without packets" \
 		test $(($(ticks) - before)) -lt 100
 	kill -INT "$pid"
 	ends_with 0 || :
@@ -230,21 +229,20 @@ test_capture()
 
 # --- the loop in README.md ----------------------------------------------------
 
-# on_the_wire PACKETS: whether as many are being sent
+# on_the_wire PACKETS: are this many packets in flight?
 on_the_wire()
 {
 	tc -s qdisc show dev tp4A | grep -q " ${1}p requeues"
 }
 
-# Frames that are being sent are not posted, which must not keep poll() from
-# sleeping.
+# poll() must sleep although frames in flight are not posted.
 test_forward_sleeps()
 {
 	local before
 
 	tc qdisc add dev tp4A root netem delay 100s limit 10000
 	start ./forward tp4A tp4B 32
-	check "the loop in README.md sends all that came" \
+	check "the loop in README.md sends all packets" \
 		wait_for on_the_wire 32
 	before=$(ticks)
 	sleep 2

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Checks "make install": that what it installs, and nothing else, is enough to
-# build the example, and that the manual page has what the header has. HEADERS
-# is the directory of the kernel's user-space API.
+# Checks that the files of "make install" are sufficient to build the example, and
+# that the manual page has all functions of the header. HEADERS is the directory
+# of the kernel's user-space API.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ cat >"$dir/want" <<'LIST'
 LIST
 diff "$dir/want" "$dir/got"
 
-# The functions of the header, but for internal ones, are those of the page.
+# The manual page must list all functions of the header except internal ones.
 diff <(grep -oE '\btp4_[a-z_]+\(' tpacket4.h | sort -u) \
 	<(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' tpacket4.7 |
 		grep -oE '\btp4_[a-z_]+\(' | sort -u)
@@ -44,7 +44,7 @@ version=$(printf '#include <tpacket4.h>\n%s %s\n' TP4_VERSION_MAJOR \
 	echo "version $(pkg-config --modversion tpacket4) is not $version"
 	exit 1
 }
-# A header is found where DESTDIR has it, not where it will be.
+# The header is in DESTDIR, not in its final place.
 flags=$(pkg-config --define-variable=prefix="$dir/opt/tp4" \
 	--define-variable=includedir="$dir/opt/tp4/include" --cflags tpacket4)
 # shellcheck disable=SC2086 # several flags

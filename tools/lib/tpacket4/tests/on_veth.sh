@@ -3,9 +3,8 @@
 #
 #	on_veth.sh COMMAND...
 #
-# runs a command in a network namespace of its own, with a veth pair of which
-# nobody else makes use: tp4A and tp4B. It is a test of the kind that the
-# kernel's selftests are, and so are its exit codes.
+# runs a command in a new network namespace with a veth pair, tp4A and tp4B. Its
+# exit codes are those of the kernel's selftests.
 
 set -euo pipefail
 
@@ -22,7 +21,7 @@ for i in tp4A tp4B; do
 	fi
 	ip link set "$i" up
 done
-# The stack loses what is sent before it has seen the carrier.
+# The stack drops packets before it detects the carrier.
 for i in tp4A tp4B; do
 	for ((n = 0; n < 600; n++)); do
 		[ "$(cat "/sys/class/net/$i/operstate")" != up ] || break

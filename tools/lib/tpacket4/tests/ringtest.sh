@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs ringtest for a short while, in the current directory, where "make tests"
-# has built it. It checks each packet itself; here, that it measures all three
-# rings.
+# Runs ringtest for a short time in the current directory, where "make tests" has
+# built it, and checks that it measures all three rings. ringtest itself checks
+# each packet.
 
 set -euo pipefail
 
