@@ -26,8 +26,6 @@ static void veth_set_xdp_features(struct net_device *dev);
 #include <linux/virtio_net.h>
 #include <net/gso.h>
 
-MODULE_IMPORT_NS(TPACKET4);
-
 /* Number of frames in a packet array */
 #define VETH_TP4_FRAMES		128
 

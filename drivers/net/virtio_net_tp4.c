@@ -29,8 +29,6 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
 #include <linux/hrtimer.h>
 #include <linux/tpacket4.h>
 
-MODULE_IMPORT_NS(TPACKET4);
-
 /* Send queue tokens with both flags set are not pointers but handles of
  * packets.
  */

@@ -604,8 +604,8 @@ int main(int argc, char **argv)
 	/* For an unknown device name, some ioctl()s search a module of that name,
 	 * which takes seconds here. All modules needed are loaded by now.
 	 */
-	if (system("modprobe -qa af_packet af_packet_diag"))
-		printf("modprobe: some module is built in, or missing\n");
+	if (system("modprobe -q af_packet_diag"))
+		printf("modprobe: af_packet_diag is built in, or missing\n");
 	f = fopen(helper, "r");
 	if (f) {
 		if (fgets(modprobe, sizeof(modprobe), f))

@@ -6,16 +6,21 @@
  */
 
 #include <linux/cacheinfo.h>
+#include <linux/file.h>
 #include <linux/if_packet.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/netdevice.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <net/sock.h>
 
+#include "internal.h"
 #include "tp4_area.h"
 
 #define TP4_FRAME_SIZE_MIN	2048
@@ -132,21 +137,12 @@ static int tp4_area_init(struct tp4_area *area,
 	return 0;
 }
 
-/**
- * tp4_area_register() - register a packet buffer
- * @optval:	a struct tpacket_memreg_req
- * @optlen:	size of @optval
- *
- * Pins and maps the pages, and charges them to RLIMIT_MEMLOCK of the current
- * user unless the task has CAP_IPC_LOCK.
- *
- * Context: Process context of the task that owns the memory, may sleep.
- * Return: the area with one reference, to be dropped by tp4_area_put(), or an
- * ERR_PTR: -EINVAL or -E2BIG for a malformed request, -EFAULT if the range is
- * not mapped writable, -ENOBUFS above RLIMIT_MEMLOCK, -ENOMEM, or -EOPNOTSUPP
- * on a machine whose data cache has aliases.
+/* Pin and map the pages, and charge them to RLIMIT_MEMLOCK of the current user
+ * unless the task has CAP_IPC_LOCK.
+ * Return: the area with one reference, or an ERR_PTR, see tp4_memreg().
  */
-struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen)
+static struct tp4_area *tp4_area_register(sockptr_t optval,
+					  unsigned int optlen)
 {
 	struct tpacket_memreg_req req;
 	struct tp4_area *area;
@@ -188,7 +184,6 @@ free_area:
 	kfree(area);
 	return ERR_PTR(err);
 }
-EXPORT_SYMBOL_GPL(tp4_area_register);
 
 /**
  * tp4_area_put() - drop a reference to an area
@@ -204,7 +199,6 @@ void tp4_area_put(struct tp4_area *area)
 	if (area && refcount_dec_and_test(&area->users))
 		tp4_area_release(area);
 }
-EXPORT_SYMBOL_GPL(tp4_area_put);
 
 /**
  * tp4_area_put_atomic() - drop a reference to an area in atomic context
@@ -219,4 +213,88 @@ void tp4_area_put_atomic(struct tp4_area *area)
 	if (area && refcount_dec_and_test(&area->users))
 		schedule_work(&area->work);
 }
-EXPORT_SYMBOL_GPL(tp4_area_put_atomic);
+
+/**
+ * tp4_memreg() - register a socket's packet buffer: PACKET_MEMREG
+ * @sk:		the packet socket
+ * @optval:	a struct tpacket_memreg_req
+ * @optlen:	size of @optval
+ *
+ * Context: Process context, may sleep; takes the socket lock.
+ * Return: 0, -EBUSY if the socket has an area, -EINVAL or -E2BIG for a
+ * malformed request, -EFAULT if the range is not mapped writable, -ENOBUFS
+ * above RLIMIT_MEMLOCK, -ENOMEM, or -EOPNOTSUPP on a machine whose data cache
+ * has aliases.
+ */
+int tp4_memreg(struct sock *sk, sockptr_t optval, unsigned int optlen)
+{
+	struct packet_sock *po = pkt_sk(sk);
+	struct tp4_area *area;
+	int err = 0;
+
+	lock_sock(sk);
+	if (po->tp4_area) {
+		err = -EBUSY;
+		goto out;
+	}
+
+	area = tp4_area_register(optval, optlen);
+	if (IS_ERR(area)) {
+		err = PTR_ERR(area);
+		goto out;
+	}
+	/* Pairs with the acquire in tp4_area_get_by_fd(). */
+	smp_store_release(&po->tp4_area, area);
+out:
+	release_sock(sk);
+	return err;
+}
+
+/**
+ * tp4_memreg_release() - drop a closing socket's packet buffer
+ * @sk:	the packet socket; no other task can access it any more
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4_memreg_release(struct sock *sk)
+{
+	tp4_area_put(pkt_sk(sk)->tp4_area);
+	pkt_sk(sk)->tp4_area = NULL;
+}
+
+/**
+ * tp4_area_get_by_fd() - take a reference to the area of a socket
+ * @fd:	file descriptor of the socket, in the current task
+ *
+ * Does not take the socket's lock. The caller may hold the lock of another
+ * packet socket, and a second task may use the two sockets in reverse order.
+ *
+ * Context: Process context.
+ * Return: the area, or an ERR_PTR: -EBADF, -ENOTSOCK, or -EINVAL if @fd is not
+ * a packet socket or has no area.
+ */
+struct tp4_area *tp4_area_get_by_fd(int fd)
+{
+	struct tp4_area *area;
+	struct socket *sock;
+	int err;
+
+	sock = sockfd_lookup(fd, &err);
+	if (!sock)
+		return ERR_PTR(err);
+
+	area = ERR_PTR(-EINVAL);
+	if (sock->sk->sk_family != PF_PACKET)
+		goto out;
+	/* Pairs with the release in tp4_memreg(). The file holds the socket,
+	 * and the socket holds its area.
+	 */
+	area = smp_load_acquire(&pkt_sk(sock->sk)->tp4_area);
+	if (area)
+		refcount_inc(&area->users);
+	else
+		area = ERR_PTR(-EINVAL);
+out:
+	sockfd_put(sock);
+	return area;
+}

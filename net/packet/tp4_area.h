@@ -7,6 +7,7 @@
 #include <linux/sockptr.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
+#include <net/sock.h>
 
 /**
  * struct tp4_area - a packet buffer registered by PACKET_MEMREG
@@ -70,8 +71,17 @@ static inline struct page *tp4_area_page(const struct tp4_area *area,
 
 int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 		    unsigned int optlen);
-struct tp4_area *tp4_area_register(sockptr_t optval, unsigned int optlen);
 void tp4_area_put(struct tp4_area *area);
 void tp4_area_put_atomic(struct tp4_area *area);
+struct tp4_area *tp4_area_get_by_fd(int fd);
+
+#ifdef CONFIG_PACKET_V4
+int tp4_memreg(struct sock *sk, sockptr_t optval, unsigned int optlen);
+void tp4_memreg_release(struct sock *sk);
+#else
+static inline void tp4_memreg_release(struct sock *sk)
+{
+}
+#endif
 
 #endif

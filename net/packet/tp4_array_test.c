@@ -1967,6 +1967,5 @@ static struct kunit_suite tp4_array_suite = {
 kunit_test_suite(tp4_array_suite);
 
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 packet arrays");
-MODULE_IMPORT_NS(TPACKET4);
 MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
 MODULE_LICENSE("GPL");

@@ -72,28 +72,6 @@ static u8 tp4_meta_gso_type(unsigned int type)
 	}
 }
 
-/* Get the VLAN tag in front of SOCK_DGRAM data. A copy of vlan_get_tci() in
- * af_packet.c, which can be a module.
- */
-static u16 tp4_meta_inner_tci(const struct sk_buff *skb,
-			      const struct net_device *dev)
-{
-	const struct vlan_hdr *vh;
-	struct vlan_hdr copy;
-	int header_len;
-
-	if (dev->min_header_len == dev->hard_header_len)
-		header_len = dev->hard_header_len;
-	else if (is_vlan_dev(dev))
-		header_len = dev->min_header_len;
-	else
-		return 0;
-
-	vh = skb_header_pointer(skb, skb_mac_offset(skb) + header_len,
-				sizeof(copy), &copy);
-	return vh ? ntohs(vh->h_vlan_TCI) : 0;
-}
-
 /**
  * tp4_meta_from_skb() - write the metadata of a received skb
  * @to:		the metadata, in a frame that user space can write to
@@ -132,7 +110,7 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	} else if (unlikely(sk->sk_type == SOCK_DGRAM &&
 			    eth_type_vlan(protocol))) {
 		flags |= TP4_META_RX_VLAN;
-		vlan_tci = tp4_meta_inner_tci(skb, dev);
+		vlan_tci = vlan_get_tci(skb, skb->dev);
 		vlan_tpid = ntohs(protocol);
 	}
 	if (unlikely(sk->sk_type == SOCK_DGRAM && eth_type_vlan(protocol)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Taking, checking and returning the descriptors of a TPACKET_V4 ring */
 
-#include <linux/export.h>
+#include <kunit/visibility.h>
 #include <linux/poll.h>
 #include <linux/wait.h>
 
@@ -28,7 +28,7 @@ void tp4_wake_sender(struct sock *sk)
 	sk_wake_async_rcu(sk, SOCK_WAKE_SPACE, POLL_OUT);
 	rcu_read_unlock();
 }
-EXPORT_SYMBOL_GPL(tp4_wake_sender);
+EXPORT_SYMBOL_IF_KUNIT(tp4_wake_sender);
 
 /**
  * tp4q_rx_refuse() - return a posted descriptor with an invalid frame number
@@ -79,7 +79,7 @@ void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 			break;
 	}
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_take);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_take);
 
 /**
  * tp4q_rx_put_back() - turn taken frames into posted ones again
@@ -107,7 +107,7 @@ void tp4q_rx_put_back(struct tp4_queue *q)
 	}
 	WRITE_ONCE(q->in, out);
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_put_back);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_put_back);
 
 /**
  * tp4q_rx_count_drop() - count a packet for which too few frames are posted
@@ -130,7 +130,6 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 		atomic_long_inc(&q->no_desc);
 	WRITE_ONCE(q->starved, true);
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_count_drop);
 
 /**
  * tp4q_is_idle() - check whether all descriptors taken have been returned
@@ -154,7 +153,7 @@ bool tp4q_is_idle(const struct tp4_queue *q)
 	}
 	return true;
 }
-EXPORT_SYMBOL_GPL(tp4q_is_idle);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_is_idle);
 
 /**
  * tp4q_zc_refuse() - return posted descriptors with an error
@@ -185,7 +184,7 @@ void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
 	}
 	tp4q_zc_returned(q, nr);
 }
-EXPORT_SYMBOL_GPL(tp4q_zc_refuse);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_zc_refuse);
 
 /**
  * tp4q_tx_peek() - copy the descriptors of the next posted packet
@@ -211,7 +210,7 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 
 	return nr;
 }
-EXPORT_SYMBOL_GPL(tp4q_tx_peek);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_peek);
 
 /**
  * tp4q_tx_ready() - check whether tp4q_tx_next() would find a packet
@@ -239,7 +238,7 @@ bool tp4q_tx_ready(const struct tp4_queue *q, u32 room)
 	}
 	return max == TP4_TX_DESCS;
 }
-EXPORT_SYMBOL_GPL(tp4q_tx_ready);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_ready);
 
 /**
  * tp4q_tx_check() - check the descriptors of a packet
@@ -268,7 +267,7 @@ int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 	}
 	return err ? : len;
 }
-EXPORT_SYMBOL_GPL(tp4q_tx_check);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_check);
 
 /**
  * tp4q_tx_next() - copy and check the descriptors of the next posted packet
@@ -316,7 +315,7 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 limit,
 	}
 	return nr;
 }
-EXPORT_SYMBOL_GPL(tp4q_tx_next);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_next);
 
 /**
  * tp4q_rx_room() - check whether frames are posted
@@ -336,7 +335,7 @@ bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
 		pos += (q->mask + 1) >> pow_off;
 	return tp4q_load(q, pos, &desc);
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_room);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_room);
 
 /**
  * tp4q_rx_readable() - check whether poll() may report the ring as readable
@@ -361,7 +360,7 @@ bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 	WRITE_ONCE(q->starved, false);
 	return true;
 }
-EXPORT_SYMBOL_GPL(tp4q_rx_readable);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_readable);
 
 /**
  * tp4q_program_owns_last() - check whether the program owns the slot returned
@@ -379,4 +378,4 @@ bool tp4q_program_owns_last(const struct tp4_queue *q)
 {
 	return !tp4q_kernel_owns(q, atomic_long_read(&q->out) - 1);
 }
-EXPORT_SYMBOL_GPL(tp4q_program_owns_last);
+EXPORT_SYMBOL_IF_KUNIT(tp4q_program_owns_last);

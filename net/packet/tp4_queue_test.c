@@ -639,5 +639,5 @@ static struct kunit_suite tp4_queue_suite = {
 kunit_test_suite(tp4_queue_suite);
 
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 rings");
-MODULE_IMPORT_NS(TPACKET4);
+MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
 MODULE_LICENSE("GPL");

@@ -8,7 +8,6 @@
  * must not be able to write to.
  */
 
-#include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -16,7 +15,6 @@
 #include "tp4_area.h"
 #include "tp4_queue.h"
 #include "tp4_ring.h"
-#include "tp4_sock.h"
 
 #define TP4_DESC_NR_MIN		(PAGE_SIZE / sizeof(struct tpacket4_desc))
 #define TP4_DESC_NR_MAX		BIT(20)
@@ -130,7 +128,6 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 	req_u->req.tp_frame_nr = req4.desc_nr;
 	return 0;
 }
-EXPORT_SYMBOL_GPL(tp4_ring_request);
 
 /**
  * tp4_ring_swap() - replace a ring's queue by the pending one
@@ -152,7 +149,6 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
 	swap(po->tp4_queue[tx], po->tp4_pending[tx]);
 }
-EXPORT_SYMBOL_GPL(tp4_ring_swap);
 
 /**
  * tp4_ring_free_pending() - free the pending queue after packet_set_ring()
@@ -175,7 +171,6 @@ void tp4_ring_free_pending(struct sock *sk, bool tx)
 	tp4_queue_free(q, tp4_area_put);
 	po->tp4_pending[tx] = NULL;
 }
-EXPORT_SYMBOL_GPL(tp4_ring_free_pending);
 
 /**
  * tp4_ring_release() - free the queues of a closing socket
@@ -191,7 +186,6 @@ void tp4_ring_release(struct sock *sk)
 	if (!sk_wmem_alloc_get(sk))
 		tp4_ring_free_pending(sk, TP4_TX);
 }
-EXPORT_SYMBOL_GPL(tp4_ring_release);
 
 /**
  * tp4_ring_destruct() - free a Tx queue after its last packet
@@ -205,20 +199,18 @@ void tp4_ring_destruct(struct sock *sk)
 
 	tp4_queue_free(po->tp4_pending[TP4_TX], tp4_area_put_atomic);
 }
-EXPORT_SYMBOL_GPL(tp4_ring_destruct);
 
 /**
  * tp4_ring_stats() - read and clear the statistics of a V4 socket
  * @sk:		the packet socket
  * @common:	statistics of all versions; the drops are those of removed rings
- * @stats:	set to the statistics
+ * @st:		set to the statistics
  *
  * Context: Process context, may sleep; takes the socket lock.
  */
 void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		    struct tp4_stats *stats)
+		    struct tpacket_stats_v4 *st)
 {
-	struct tpacket_stats_v4 *st = &stats->v4;
 	struct packet_sock *po = pkt_sk(sk);
 	struct tp4_queue *q;
 
@@ -245,7 +237,6 @@ void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 	}
 	release_sock(sk);
 }
-EXPORT_SYMBOL_GPL(tp4_ring_stats);
 
 /**
  * tp4_rx_room() - check whether frames are posted on a socket's Rx ring
@@ -260,7 +251,6 @@ bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
 {
 	return tp4q_rx_room(po->tp4_queue[TP4_RX], pow_off);
 }
-EXPORT_SYMBOL_GPL(tp4_rx_room);
 
 /**
  * tp4_rx_readable() - check whether poll() may report the Rx ring as readable
@@ -275,7 +265,6 @@ bool tp4_rx_readable(const struct packet_sock *po)
 	return tp4q_rx_readable(po->tp4_queue[TP4_RX],
 				READ_ONCE(po->sk.sk_rcvlowat));
 }
-EXPORT_SYMBOL_GPL(tp4_rx_readable);
 
 /**
  * tp4_tx_poll() - set the writable bits of poll()'s event mask
@@ -292,4 +281,3 @@ __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	return mask;
 }
-EXPORT_SYMBOL_GPL(tp4_tx_poll);

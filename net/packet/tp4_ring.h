@@ -10,29 +10,7 @@
 
 #include "internal.h"
 
-static inline bool tp4_is_version(int version)
-{
-	return IS_ENABLED(CONFIG_PACKET_V4) && version == TPACKET_V4;
-}
-
-/* Does not change under the socket lock or while a ring exists. */
-static inline bool packet_is_v4(const struct packet_sock *po)
-{
-	return tp4_is_version(po->tp_version);
-}
-
-/* A socket that uses options of the older versions cannot be switched to V4. */
-static inline bool tp4_allowed(const struct packet_sock *po)
-{
-	return !po->copy_thresh && !po->vnet_hdr_sz &&
-	       !packet_sock_flag(po, PACKET_SOCK_TX_HAS_OFF);
-}
-
 #ifdef CONFIG_PACKET_V4
-struct tp4_stats {
-	struct tpacket_stats_v4 v4;
-};
-
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u);
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
@@ -40,22 +18,11 @@ void tp4_ring_free_pending(struct sock *sk, bool tx);
 void tp4_ring_release(struct sock *sk);
 void tp4_ring_destruct(struct sock *sk);
 void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
-		    struct tp4_stats *stats);
+		    struct tpacket_stats_v4 *st);
 bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
 bool tp4_rx_readable(const struct packet_sock *po);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
 #else
-/* Of no size, so that a variable on the stack costs nothing */
-struct tp4_stats {
-};
-
-static inline int tp4_ring_request(struct sock *sk, sockptr_t optval,
-				   unsigned int optlen, bool tx,
-				   union tpacket_req_u *req_u)
-{
-	return -EINVAL;
-}
-
 static inline void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 {
 }
@@ -69,12 +36,6 @@ static inline void tp4_ring_release(struct sock *sk)
 }
 
 static inline void tp4_ring_destruct(struct sock *sk)
-{
-}
-
-static inline void tp4_ring_stats(struct sock *sk,
-				  const struct tpacket_stats *common,
-				  struct tp4_stats *stats)
 {
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* TPACKET_V4 Rx in copy mode: a tap, like V1 to V3 */
 
-#include <linux/export.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -167,4 +166,3 @@ drop:
 	sk_skb_reason_drop(sk, skb, reason);
 	return 0;
 }
-EXPORT_SYMBOL_GPL(tp4_rcv);

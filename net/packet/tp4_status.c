@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The status page, which follows a TPACKET_V4 socket's rings in its mapping */
 
-#include <linux/export.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
 
@@ -31,7 +30,6 @@ int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,
 	}
 	return vm_insert_page(vma, addr, virt_to_page(status));
 }
-EXPORT_SYMBOL_GPL(tp4_status_mmap);
 
 /**
  * tp4_status_free() - free a closing socket's status page
@@ -44,4 +42,3 @@ void tp4_status_free(struct packet_sock *po)
 	free_page((unsigned long)po->tp4_status);
 	po->tp4_status = NULL;
 }
-EXPORT_SYMBOL_GPL(tp4_status_free);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* TPACKET_V4 Tx in copy mode: turns descriptors into skbs and returns them */
 
-#include <linux/export.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -631,8 +630,7 @@ static bool tp4_tx_was_sent(const struct tp4_tx_call *call,
  * wait for the next kick. A packet that was dropped is returned with an error.
  * Return: the bytes sent; *err is set if not all of the batch was sent.
  */
-static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
-			     int *err)
+static int tp4_tx_send_batch(struct tp4_tx_call *call, int *err)
 {
 	bool loss = packet_sock_flag(call->po, PACKET_SOCK_TP_LOSS);
 	struct tp4_tx *tx = call->tx;
@@ -648,7 +646,7 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, tp4_xmit_t xmit,
 		int key = atomic_read(&sk->sk_tskey);
 
 		skb_setup_tx_timestamp(skb, call->sockc.tsflags);
-		ret = xmit(call->po, skb);
+		ret = packet_xmit(call->po, skb);
 		if (likely(tp4_tx_was_sent(call, tx->first[sent], ret))) {
 			bytes += tx->lens[sent];
 			continue;
@@ -701,7 +699,7 @@ static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
 	return ret ? 0 : -ETIMEDOUT;
 }
 
-static int tp4_tx_loop(struct tp4_tx_call *call, tp4_xmit_t xmit, long timeo)
+static int tp4_tx_loop(struct tp4_tx_call *call, long timeo)
 {
 	unsigned long start = call->tx->q->in;
 	struct tp4_tx *tx = call->tx;
@@ -717,7 +715,7 @@ again:
 		}
 		err = tp4_tx_fill_batch(call);
 		if (tx->nr_skbs)
-			bytes += tp4_tx_send_batch(call, xmit, &err);
+			bytes += tp4_tx_send_batch(call, &err);
 		call->bytes = bytes;
 		tp4_tx_flush(tx);
 		cond_resched();
@@ -806,7 +804,6 @@ int tp4_tx_prepare(struct packet_sock *po)
 	q->tx = tx;
 	return 0;
 }
-EXPORT_SYMBOL_GPL(tp4_tx_prepare);
 
 /**
  * tp4_tx_busy() - check whether packets of the Tx ring are in flight
@@ -821,14 +818,12 @@ bool tp4_tx_busy(const struct packet_sock *po)
 
 	return q && atomic_read_acquire(&q->tx->in_flight);
 }
-EXPORT_SYMBOL_GPL(tp4_tx_busy);
 
 /**
  * tp4_snd() - send the packets posted on a socket's V4 Tx ring
  * @po:		the packet socket
  * @msg:	message of sendmsg(): an optional sockaddr_ll, control messages,
  *		flags
- * @xmit:	function that sends an skb
  *
  * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT,
  * returns when the frames sent are free again. If this call has sent something,
@@ -840,7 +835,7 @@ EXPORT_SYMBOL_GPL(tp4_tx_busy);
  * -ENOBUFS (device full), -EAGAIN (send buffer full), -ETIMEDOUT,
  * -EINTR, -ERESTARTSYS, or an error of sock_cmsg_send() or the device.
  */
-int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
+int tp4_snd(struct packet_sock *po, struct msghdr *msg)
 {
 	struct tp4_tx_call call = {
 		.po = po,
@@ -879,7 +874,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit)
 	call.budget = q->mask + 1;
 	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
 	call.reserve = call.raw ? call.hard_header_len : 0;
-	err = tp4_tx_loop(&call, xmit, sock_sndtimeo(sk, !call.wait));
+	err = tp4_tx_loop(&call, sock_sndtimeo(sk, !call.wait));
 	WRITE_ONCE(q->sending, false);
 put_dev:
 	dev_put(call.dev);
@@ -887,4 +882,3 @@ unlock:
 	mutex_unlock(&po->pg_vec_lock);
 	return err;
 }
-EXPORT_SYMBOL_GPL(tp4_snd);

@@ -9,12 +9,9 @@
 
 #include "internal.h"
 
-/* Sends an skb for af_packet.c, with the return value of dev_queue_xmit() */
-typedef int (*tp4_xmit_t)(const struct packet_sock *po, struct sk_buff *skb);
-
 /* Without CONFIG_PACKET_V4 all calls are optimized out. */
 int tp4_tx_prepare(struct packet_sock *po);
 bool tp4_tx_busy(const struct packet_sock *po);
-int tp4_snd(struct packet_sock *po, struct msghdr *msg, tp4_xmit_t xmit);
+int tp4_snd(struct packet_sock *po, struct msghdr *msg);
 
 #endif

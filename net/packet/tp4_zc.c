@@ -188,24 +188,22 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 }
 
 /* Stop copy mode, for queue pair @n - 1. */
-static void tp4_zc_unhook(struct packet_sock *po, int n,
-			  tp4_set_hook_t set_hook)
+static void tp4_zc_unhook(struct packet_sock *po, int n)
 {
 	WRITE_ONCE(po->tp4_zc_pair, n);
 	/* tp4_zc_pair is set, so the hook stays unregistered. If NETDEV_DOWN
 	 * did it before, nobody has waited for the packets that are being
 	 * received.
 	 */
-	set_hook(&po->sk, false);
+	packet_set_hook(&po->sk, false);
 	synchronize_net();
 }
 
 /* Copy mode goes on until all that can be checked before has been checked, so
- * that a refusal loses no packets. @set_hook is NULL if the hook is already
+ * that a refusal loses no packets. @unhook is false if the hook is already
  * unregistered.
  */
-static int tp4_zc_enable(struct packet_sock *po, int n,
-			 tp4_set_hook_t set_hook)
+static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 {
 	struct tp4_queue *rx = po->tp4_queue[TP4_RX];
 	struct tp4_queue *tx = po->tp4_queue[TP4_TX];
@@ -250,8 +248,8 @@ static int tp4_zc_enable(struct packet_sock *po, int n,
 	err = -EBUSY;
 	if (!tp4_zc_take_tx(po))
 		goto free;
-	if (set_hook)
-		tp4_zc_unhook(po, n, set_hook);
+	if (unhook)
+		tp4_zc_unhook(po, n);
 	/* The socket may have joined a fanout group since the check. */
 	err = po->fanout ? -EINVAL : tp4_zc_command(zc, TP4_ENABLE);
 	if (err)
@@ -272,8 +270,7 @@ free:
 	return err;
 }
 
-static int tp4_zc_change(struct packet_sock *po, int n,
-			 tp4_set_hook_t set_hook)
+static int tp4_zc_change(struct packet_sock *po, int n)
 {
 	struct tp4_zc *zc = tp4_zc_of(po);
 	struct sock *sk = &po->sk;
@@ -291,15 +288,15 @@ static int tp4_zc_change(struct packet_sock *po, int n,
 	if (zc)
 		tp4_zc_disable(zc, ECANCELED);
 	if (n && po->ifindex > 0) {
-		err = tp4_zc_enable(po, n, set_hook);
+		err = tp4_zc_enable(po, n, true);
 	} else if (n) {
 		/* bind() does the rest. */
-		tp4_zc_unhook(po, n, set_hook);
+		tp4_zc_unhook(po, n);
 		err = po->fanout ? -EINVAL : 0;
 	}
 	if (!n || err) {
 		WRITE_ONCE(po->tp4_zc_pair, 0);
-		set_hook(sk, true);
+		packet_set_hook(sk, true);
 	}
 	return err;
 }
@@ -310,14 +307,12 @@ static int tp4_zc_change(struct packet_sock *po, int n,
  * @optval:	an int: n > 0 enters zero-copy mode on queue pair n - 1, 0
  *		leaves it
  * @optlen:	size of @optval
- * @set_hook:	registers or unregisters the socket's packet hook
  *
  * Context: Process context, may sleep; takes the socket lock, then RTNL.
  * Return: 0 or an error, see the table in
  * Documentation/networking/tpacket4.rst.
  */
-int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		      tp4_set_hook_t set_hook)
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen)
 {
 	int n, err;
 
@@ -332,12 +327,11 @@ int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
 
 	lock_sock(sk);
 	rtnl_lock();
-	err = tp4_zc_change(pkt_sk(sk), n, set_hook);
+	err = tp4_zc_change(pkt_sk(sk), n);
 	rtnl_unlock();
 	release_sock(sk);
 	return err;
 }
-EXPORT_SYMBOL_GPL(tp4_zc_setsockopt);
 
 /**
  * tp4_zc_bind() - enter zero-copy mode if it was requested before bind()
@@ -354,12 +348,11 @@ int tp4_zc_bind(struct sock *sk)
 	lock_sock(sk);
 	rtnl_lock();
 	if (po->tp4_zc_pair && !tp4_zc_of(po))
-		err = tp4_zc_enable(po, po->tp4_zc_pair, NULL);
+		err = tp4_zc_enable(po, po->tp4_zc_pair, false);
 	rtnl_unlock();
 	release_sock(sk);
 	return err;
 }
-EXPORT_SYMBOL_GPL(tp4_zc_bind);
 
 /**
  * tp4_zc_release() - take a closing socket out of zero-copy mode
@@ -378,7 +371,6 @@ void tp4_zc_release(struct sock *sk)
 		tp4_zc_disable(tp4_zc_of(po), ECANCELED);
 	rtnl_unlock();
 }
-EXPORT_SYMBOL_GPL(tp4_zc_release);
 
 /**
  * tp4_zc_queue_pair() - get the queue pair of a socket
@@ -540,7 +532,6 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 		err = tp4_zc_wait(po, errors);
 	return err;
 }
-EXPORT_SYMBOL_GPL(tp4_zc_snd);
 
 /**
  * tp4_zc_poll() - kick the driver before poll() sleeps, if necessary
@@ -564,7 +555,6 @@ void tp4_zc_poll(struct packet_sock *po)
 		tp4_zc_kick(zc, flags);
 	rcu_read_unlock();
 }
-EXPORT_SYMBOL_GPL(tp4_zc_poll);
 
 static int tp4_zc_notify(struct notifier_block *nb, unsigned long event,
 			 void *ptr)

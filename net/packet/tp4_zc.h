@@ -9,11 +9,6 @@
 
 #include "internal.h"
 
-/* Registers a socket's packet hook for af_packet.c, or unregisters it and waits
- * until it is no longer running
- */
-typedef void (*tp4_set_hook_t)(struct sock *sk, bool on);
-
 #ifdef CONFIG_PACKET_V4
 /* Check whether the socket is in zero-copy mode. Without RTNL it can leave it
  * at any time; without the socket lock it can also enter it.
@@ -30,8 +25,7 @@ static inline bool tp4_zc_is_wanted(const struct packet_sock *po)
 	return READ_ONCE(po->tp4_zc_pair);
 }
 
-int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		      tp4_set_hook_t set_hook);
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen);
 int tp4_zc_bind(struct sock *sk);
 void tp4_zc_release(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);
@@ -57,8 +51,7 @@ static inline void tp4_zc_release(struct sock *sk)
 }
 
 /* All calls of the following are optimized out. */
-int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		      tp4_set_hook_t set_hook);
+int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen);
 int tp4_zc_bind(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);

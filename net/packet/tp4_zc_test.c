@@ -97,7 +97,6 @@ static struct kunit_suite tp4_zc_suite = {
 
 kunit_test_suite(tp4_zc_suite);
 
-MODULE_IMPORT_NS(TPACKET4);
 MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
 MODULE_DESCRIPTION("KUnit tests of TPACKET_V4 zero-copy mode");
 MODULE_LICENSE("GPL");
