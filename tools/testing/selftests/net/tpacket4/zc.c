@@ -449,6 +449,8 @@ TEST_F_TIMEOUT(zc, refused_without_loss, 120)
 	seen = st.tp_packets;
 	EXPECT_LT(0U, shared->sent);
 	EXPECT_EQ(shared->sent, seen);
+	/* The packet there holds the socket, and the socket the namespace. */
+	ASSERT_EQ(0, net_batch("tc", "qdisc del dev v4b root\n"));
 	close(plain);
 }
 
