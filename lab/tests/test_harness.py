@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of what runs the tests, with stand-ins for what takes long.
+"""Tests the test runner and .ci/run, with stand-ins for slow programs.
 
-The stand-ins look at FAKE, a list of words: `hang:NAME` makes NAME say that it is
-there and sleep, `fail:NAME` makes it fail and `skip:NAME` skip. NAME is that of a
+The stand-ins read FAKE, a list of words: with `hang:NAME`, NAME reports that it runs
+and sleeps, with `fail:NAME` it fails, and with `skip:NAME` it is skipped. NAME is a
 script and its argument, or qemu.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 LAB = Path(__file__).resolve().parent.parent
 FAKED = ("build/base", "build/deps", "build/series.py", "stress/run")
 FAKED += ("release/deb", "release/test-deb")
-PATIENCE = 120  # seconds; what hangs does so for longer
+PATIENCE = 120  # seconds; stand-ins hang for longer
 FAKE = """\
 #!/bin/bash
 top=%s name=%s
@@ -60,7 +60,7 @@ echo 0 >"$job/exit"
 
 
 def clean_environ(**more: str) -> dict[str, str]:
-    """The environment, but for what a make around this test has set."""
+    """The environment, without the variables of a make that runs this test."""
     drop = ("MAKE", "MFLAGS", "ARCH", "TESTS", "KERNELS", "KERNEL", "BASE", "PIP_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
     return env | more
@@ -137,7 +137,7 @@ class HarnessTest(unittest.TestCase):
             time.sleep(0.05)
 
     def left(self, mark: str = "") -> dict[int, str]:
-        """The processes that this test's make has started, and that still run."""
+        """The running processes that this test's make has started."""
         found = {}
         for path in Path("/proc").glob("[0-9]*"):
             try:
@@ -197,7 +197,7 @@ class HarnessTest(unittest.TestCase):
     def test_a_signal_ends_ci_run_in_a_boot(self) -> None:
         self.stop_both_ways(".ci/run", "hang:qemu")
 
-    def test_a_signal_ends_what_ci_run_runs_beside(self) -> None:
+    def test_a_signal_ends_background_jobs_of_ci_run(self) -> None:
         self.stop_both_ways(".ci/run", "hang:ruff")
 
     def test_a_signal_as_the_exit_trap_begins_does_not_end_it(self) -> None:
@@ -210,7 +210,7 @@ class HarnessTest(unittest.TestCase):
 
     # --- .ci/run ----------------------------------------------------------------
 
-    def test_ci_run_counts_what_it_runs_beside(self) -> None:
+    def test_ci_run_counts_its_background_jobs(self) -> None:
         def run(fake: str) -> list[int]:
             code, out = self.run_make(self.top, ".ci/run", fake)
             numbers = re.findall(r"\d+", out.splitlines()[-1])
@@ -225,7 +225,7 @@ class HarnessTest(unittest.TestCase):
     # --- what cannot be built -------------------------------------------------
 
     def run_test(self, fake: str) -> tuple[int, str, list[str]]:
-        """Exit code, the last line, and the tests that were run."""
+        """Exit code, last line, and the tests that ran."""
         code, out = self.run_make(self.top, "test", fake)
         ran = [line[:31].split() for line in out.splitlines() if " ok " in line]
         last = re.findall(r"(?m)^\d+ passed.*", out)
@@ -266,7 +266,7 @@ class HarnessTest(unittest.TestCase):
             "fail:progs:xskxceiver", "plain xl710-tp4", "plain xl710-xskxceiver"
         )
 
-    def test_what_wants_a_network_is_skipped(self) -> None:
+    def test_without_network_tests_are_skipped(self) -> None:
         for fake in "skip:qemu.sh", "skip:progs:xskxceiver", "skip:series.py":
             code, last, _ = self.run_test(fake)
             self.assertEqual(code, 0)
@@ -316,7 +316,7 @@ class HarnessTest(unittest.TestCase):
 
 
 class DepsTest(unittest.TestCase):
-    """lab/build/deps where there is no apt, and where there is no network."""
+    """lab/build/deps without apt and without a network"""
 
     def setUp(self) -> None:
         self.bin = Path(tempfile.mkdtemp(prefix="tpacket4-deps."))
@@ -338,7 +338,7 @@ class DepsTest(unittest.TestCase):
         return run.returncode, run.stdout
 
     def without_apt(self, *more: str) -> tuple[int, str]:
-        """A path with all commands but apt's and dpkg's, and `more`."""
+        """A PATH with all commands except those of apt and dpkg, and `more`."""
         for directory in "/sbin", "/usr/sbin", "/bin", "/usr/bin":
             for path in Path(directory).iterdir():
                 link = self.bin / path.name
@@ -357,7 +357,7 @@ class DepsTest(unittest.TestCase):
     def test_without_apt_it_goes_on_if_nothing_is_missing(self) -> None:
         self.assertEqual(self.without_apt(), (0, ""))
 
-    def test_without_apt_it_says_what_is_missing(self) -> None:
+    def test_without_apt_it_lists_missing_files(self) -> None:
         code, out = self.without_apt("ccache", "flex")
         self.assertEqual(code, 1)
         self.assertRegex(out, r"missing: ccache +makes the second")

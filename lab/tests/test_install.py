@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""make install puts everything where it belongs, and the manual page is complete."""
+"""Tests that make install installs all files, and that the manual page is complete."""
 
 import os
 import re
@@ -57,8 +57,8 @@ class InstallTest(unittest.TestCase):
                 if not shutil.which(tool[0]):
                     continue
                 got = subprocess.run([*tool, page], check=False, capture_output=True)
-                said = got.stdout if tool[0] == "mandoc" else got.stderr
-                self.assertEqual(said, b"", f"{tool[0]} {page}")
+                output = got.stdout if tool[0] == "mandoc" else got.stderr
+                self.assertEqual(output, b"", f"{tool[0]} {page}")
 
 
 if __name__ == "__main__":

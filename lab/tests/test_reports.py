@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of how data races and coverage are read."""
+"""Tests how reports of data races and of coverage are read."""
 
 import contextlib
 import io
@@ -121,7 +121,7 @@ int veth_tp4(int n)
 
 
 class GcovTest(unittest.TestCase):
-    """A base with a veth.c, to which a series adds, compiled with gcov and run."""
+    """A base with a veth.c that a series extends, compiled with gcov and run."""
 
     def run_in(self, where: Path, *command: str) -> None:
         subprocess.run(command, cwd=where, check=True, capture_output=True)
@@ -180,7 +180,7 @@ class GcovTest(unittest.TestCase):
 
 
 class CoverageTest(unittest.TestCase):
-    """Three lines of one function, the second of which is not reached."""
+    """Three lines of a function; the second one is not reached."""
 
     def setUp(self) -> None:
         scratch = tempfile.TemporaryDirectory(prefix="tpacket4-coverage.")

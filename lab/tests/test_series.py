@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of series.py and base, on a small tree in the place of a kernel."""
+"""Tests series.py and base with a small tree instead of a kernel."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ print "list-", scalar(grep { /\.patch$/ } @ARGV), "\@example.org (open list)\n";
 
 
 def edit(name: str, number: int, by: int) -> str:
-    """A diff that adds `by` to what function_<number> in CODE returns."""
+    """A diff that adds `by` to the result of function_<number> in CODE."""
     line = number * 5 + 3
     context = CODE.splitlines(keepends=True)[line - 4 : line + 3]
     context[3:4] = ["-" + context[3], f"+\treturn {number} + {by};\n"]
@@ -87,7 +87,7 @@ class SeriesTest(unittest.TestCase):
         (self.top / name).write_text(data)
 
     def files(self) -> dict[str, bytes]:
-        """All that the series is stored in."""
+        """All files of the series."""
         return {
             str(p.relative_to(self.top)): p.read_bytes()
             for where in ("series", "net")
@@ -358,7 +358,7 @@ class SeriesTest(unittest.TestCase):
         self.assertRegex(said, "rebase --onto [0-9a-f]{12} base")
 
     def release(self, number: int, code: str, deb: bool = True) -> None:
-        """apt knows 6.12.<number> from now on and, with deb, has it."""
+        """From now on, apt lists 6.12.<number> and, with deb, has it."""
         self.write("kernel/Makefile", MAKEFILE.replace("= 1\n", f"= {number}\n"))
         self.write("kernel/net/old.c", code)
         self.write("bin/apt-cache", f"#!/bin/sh\necho Version: 6.12.{number}-1\n")
