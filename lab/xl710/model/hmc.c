@@ -4,12 +4,12 @@
  *
  * The contexts of the queues live in host memory, in the private address space
  * of the function. Segment descriptors map 2 MiB of it each, either directly or
- * through a page of 512 page descriptors (i40e_hmc.h, i40e_lan_hmc.c). What was
- * read of those is kept until PDINV or the segment changes: who replaces a page
- * and does not say so goes on with the old one.
+ * through a page of 512 page descriptors (i40e_hmc.h, i40e_lan_hmc.c). Page
+ * descriptors are cached until PDINV or a change of the segment: without it, a
+ * replaced page is still used.
  *
  * A context is read when its queue is enabled, unless the driver has written it
- * into the device (PFCM_LANCTX*), as that of iPXE does.
+ * to the device (PFCM_LANCTX*), as that of iPXE does.
  */
 #include "qemu/osdep.h"
 #include "qemu/units.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A packet generator and sink for any network card of QEMU's
+ * A packet generator and sink for any network card of QEMU
  *
  *     -device netgen,id=g0,rate=1000000 -device virtio-net-pci,netdev=g0,...
  *
- * What the XL710 model has inside, as the card's netdev: packets of the same kind
- * arrive at that rate of guest time, and what the card sends is gone at once. So
- * with -icount, all that happens depends on instructions alone. What the card
- * has no buffers for is lost.
+ * The same as the generator in the XL710 model, as a netdev: similar packets
+ * arrive at this rate in guest time, and sent packets are dropped immediately. So
+ * with -icount, everything depends on instructions only. Packets for which the
+ * card has no buffers are lost.
  */
 #include "qemu/osdep.h"
 #include "qemu/host-utils.h"

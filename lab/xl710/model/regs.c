@@ -2,9 +2,9 @@
 /*
  * Intel XL710: the register file
  *
- * A table says which registers exist, which bits of them the driver may set,
- * which reset clears them, and who has to know of an access. What is not in
- * the table reads as the hardware answers an unknown address, 0xdeadbeef.
+ * A table lists the registers, the bits that the driver may set, the reset that
+ * clears them, and the functions to call on an access. Other addresses read as
+ * 0xdeadbeef, as on the hardware.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"

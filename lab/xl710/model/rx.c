@@ -2,17 +2,17 @@
 /*
  * Intel XL710: receive
  *
- * A frame is classified once, goes to every VSI whose filters take it, and
+ * A frame is classified once, goes to every VSI with a matching filter, and
  * there to one queue: flow director first, then RSS. A frame that finds too few
  * descriptors is dropped and counted, unless link flow control is on (ethtool
- * -A tx on): then it waits in QEMU's net queue, in place of a paused partner.
+ * -A tx on): then it waits in QEMU's net queue, instead of at a paused partner.
  *
  * Descriptors are prefetched when the tail moves, many at a time if the context
- * has PREFENA; what the driver writes to them after that is not seen. Filled
- * ones are written back a cache line at a time, four short ones or two long
- * ones; fewer are with the next interrupt of the queue's vector (irq.c).
+ * has PREFENA; later writes of the driver to them have no effect. Filled ones
+ * are written back a cache line at a time, four short ones or two long ones;
+ * the rest is written back with the next interrupt of the vector (irq.c).
  *
- * A queue that the driver disables goes on to receive until stop-delay is over.
+ * A queue that the driver disables continues to receive for stop-delay.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"

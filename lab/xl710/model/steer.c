@@ -169,7 +169,7 @@ static unsigned extract(XL710State *s, const XL710Pkt *p, uint64_t inset,
         stw_be_p(tci, p->vlan ? p->tci : 0);
         add(key, &n, tci, 2);
     }
-    /* flexible words of the payload; where from, FLX_PIT says */
+    /* flexible words of the payload, at the offsets in FLX_PIT */
     for (i = 0; i < 8; i++) {
         unsigned first = ports ? 6 : 3;
         uint8_t word[2] = { 0, 0 };
@@ -322,7 +322,7 @@ void xl710_fd_program(XL710State *s, int q, const uint64_t *desc,
     g_bytes_unref(k);
 }
 
-/* What the NVM would set: the fields that ethtool calls the 4-tuple */
+/* The defaults of the NVM: the fields that ethtool calls the 4-tuple */
 void xl710_steer_reset(XL710State *s)
 {
     const struct {

@@ -118,7 +118,7 @@ static void vsi_new(XL710State *s, XL710VSI *v, uint16_t uplink, uint16_t type)
     stw_le_p(v->info + INFO_STAT_IDX, n);
 }
 
-/* Take the sections that the driver says are valid */
+/* Apply the sections that the driver marks as valid */
 static void vsi_update(XL710VSI *v, const uint8_t *buf)
 {
     uint16_t valid = lduw_le_p(buf + INFO_SECTIONS);

@@ -2,21 +2,20 @@
 /*
  * Intel XL710: transmit queues
  *
- * When the tail moves, descriptors are prefetched at once, as many as there is
- * room for; what the driver writes to them after that is not seen. Some time
- * later (tx-delay) a burst of packets (tx-burst) is read from memory, sent and
- * done with, and so on until nothing is left. So there are packets whose
- * descriptors the device has and whose data it will yet read, and the driver
- * has to leave both alone until it is told.
+ * When the tail moves, descriptors are prefetched immediately, as many as there
+ * is room for; later writes of the driver to them have no effect. After
+ * tx-delay, a burst of packets (tx-burst) is read from memory and sent, and so
+ * on until nothing is left. So the device has descriptors of packets that it has
+ * not read yet, and the driver must change neither until they are completed.
  *
- * It is told by head write-back, or by DD in the descriptor, when a packet with
- * RS in its last descriptor is done, and no further than that packet. What is
- * done without RS it is told of with the next interrupt of the queue's vector
- * (irq.c), which such packets bring about unless rs-only is set.
+ * Head write-back, or DD in the descriptor, reports packets up to one with RS in
+ * its last descriptor, and no further. Packets without RS are reported with the
+ * next interrupt of the queue's vector (irq.c), which they trigger unless
+ * rs-only is set.
  *
- * A queue that the driver disables sends what it has, and its state falls after
- * stop-delay. Time is that of the guest, and a read of the state does what is
- * due by then, so nothing here depends on when the timers are served.
+ * A queue that the driver disables sends what it has fetched, and its state
+ * changes after stop-delay. Time is that of the guest, and a read of the state
+ * first does all due work, so the delay of timers does not matter.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -305,7 +304,7 @@ void xl710_tx_pre_disable(XL710State *s, int q, bool on)
     }
 }
 
-/* Is the queue said to be one of this function, of the VSI in its context? */
+/* Does the queue belong to this function and to the VSI in its context? */
 static bool is_ours(XL710State *s, int q)
 {
     uint32_t ctl = xl710_reg(s, QTX_CTL(q));

@@ -15,9 +15,9 @@
 #include "trace.h"
 #include "xl710.h"
 
-#define MSS_MIN         64              /* whatever the driver allows */
+#define MSS_MIN         64              /* regardless of the driver */
 
-/* What the descriptors say of a packet */
+/* The offloads that the descriptors of a packet request */
 typedef struct TxOffload {
     uint32_t cmd;
     bool tso;
