@@ -173,7 +173,7 @@ FIXTURE_TEARDOWN(mix)
 	free(self->buf);
 }
 
-/* At the end of a test: no packet and no frame was lost. */
+/* Checks at the end of a test that no packet and no frame was lost. */
 static void settle(struct __test_metadata *_metadata, struct end_point *e,
 		   unsigned int packets)
 {
@@ -197,7 +197,7 @@ static void settle(struct __test_metadata *_metadata, struct end_point *e,
 	EXPECT_EQ(0U, z->s.errors[ECANCELED]);
 }
 
-/* One at a time, several times round the rings. */
+/* One packet at a time, several wraps of the rings. */
 TEST_F(mix, contents)
 {
 	unsigned int i, n = 0, round, rounds = pv4_fast() ? 2 : 6;
@@ -252,8 +252,8 @@ TEST_F(mix, burst)
 
 /* ---- VLAN tags ---- */
 
-/* A VLAN tag that the stack leaves to the device is in the packet on the ring;
- * a tagged packet from a program gets to its VLAN.
+/* A VLAN tag that the stack offloads is in the packet on the ring. A tagged
+ * packet that a program sends is received by its VLAN.
  */
 TEST(vlan)
 {
@@ -376,7 +376,7 @@ TEST_F(pair, pieces)
 	EXPECT_EQ(0U, self->a.s.errors[EINVAL]);
 }
 
-/* An incomplete chain waits, and so does what is behind it. */
+/* An incomplete chain waits. */
 TEST_F(pair, chain_posted_in_parts)
 {
 	struct tpacket4_desc d[3] = {
@@ -460,7 +460,7 @@ TEST_F_TIMEOUT(pair, million_packets, 600)
 		  self->b.s.rx.size);
 }
 
-/* ---- a receiver with nothing to receive into ---- */
+/* ---- a receiver without posted frames ---- */
 
 /* Packets are dropped and counted; the sender still gets its frames back. */
 TEST_F(pair, ring_full)
@@ -487,7 +487,7 @@ TEST_F(pair, ring_full)
 	}
 	EXPECT_FALSE(zc_take(&self->b, &self->b.s.rx, &d));
 	EXPECT_TRUE(balance(self, variant->shared));
-	/* and nothing is stuck */
+	/* and the queue continues */
 	zc_refill(&self->b);
 	ASSERT_EQ(0, zc_send_seq(&self->a, 900, 7));
 	EXPECT_EQ(900, zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS));

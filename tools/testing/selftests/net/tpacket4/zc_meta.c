@@ -9,7 +9,7 @@
 #define HEADROOM	64
 #define HASH		0x12345678
 #define XDP_META	8
-#define BESIDE		(L4 + 108)	/* bytes of a packet beside another */
+#define BESIDE		(L4 + 108)	/* bytes of another packet in flight */
 
 static char buf[SIZE], pkt[SIZE];
 
@@ -151,7 +151,7 @@ TEST_F(zc_meta, fields)
 	}
 }
 
-/* A tag is where it was, and told, with the protocol behind it. */
+/* A VLAN tag is in the data and in the metadata, with the inner protocol. */
 TEST_F(zc_meta, vlan)
 {
 	const struct tpacket4_meta *m = got_b(self);
@@ -168,7 +168,7 @@ TEST_F(zc_meta, vlan)
 	EXPECT_EQ(htons(ETH_P_TEST), m->protocol);
 }
 
-/* Without a type, but with a length. */
+/* IEEE 802.3 frames have a length instead of a type. */
 TEST_F(zc_meta, protocol_802)
 {
 	static const struct {
@@ -214,7 +214,7 @@ TEST_F(zc_meta, from_stack)
 	for (i = 0; i < 4; i++) {
 		fill_ip4(pkt, IPPROTO_UDP, 500 + i * 1500, i);
 		len = L4 + 508 + i * 1500;
-		/* once as it is, where nobody vouches for the checksum */
+		/* once unchanged, with a checksum that was not verified */
 		ASSERT_EQ(0, send_a(self, i ? &m : NULL, len));
 		ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
 		EXPECT_EQ(TP4_META_RX_HASH, got->flags & TP4_META_RX_HASH);
@@ -262,8 +262,8 @@ TEST_F(zc_meta, xdp)
 
 /* ---- Tx ---- */
 
-/* A ring gets it with a complete checksum, in order; the stack gets it as it
- * was sent.
+/* A ring receives it with a computed checksum, in order. The stack receives it
+ * unchanged.
  */
 TEST_F(zc_meta, checksum)
 {
@@ -310,7 +310,7 @@ TEST_F(zc_meta, checksum)
 	}
 }
 
-/* A ring gets segments; the stack gets it as it was sent. */
+/* A ring receives segments. The stack receives it unchanged. */
 TEST_F(zc_meta, gso)
 {
 	static const struct {
@@ -352,7 +352,7 @@ TEST_F(zc_meta, gso)
 		}
 		EXPECT_EQ(gso[i].payload, from);
 	}
-	/* behind a tag, for a start of IP that has to be looked for */
+	/* behind a VLAN tag, which moves the IP header */
 	fill_ip4(pkt, IPPROTO_UDP, 20000, i);
 	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400);
 	m.csum_start += 4;
@@ -369,14 +369,12 @@ TEST_F(zc_meta, gso)
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 20000);
 	fill_ip4(pkt, IPPROTO_TCP, 20001, i);
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 20001));
-	/* nor is what is not segmented */
+	/* nor is an unsegmented packet */
 	fill_ip4(pkt, IPPROTO_TCP, 19999, i);
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 19999));
 }
 
-/* As the stack of this end would, a ring sends an XDP program no packet that is
- * longer than others.
- */
+/* XDP programs only see segments, whether a ring or the stack sends. */
 TEST_F(zc_meta, gso_to_xdp)
 {
 	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
