@@ -229,7 +229,7 @@ static unsigned int tx_lost(const struct v4 *v, unsigned int n)
 	return lost;
 }
 
-/* What has come back beyond those that are idle */
+/* Returned slots, without the idle ones */
 static unsigned int tx_ready(struct v4 *v, unsigned int max, unsigned int *lost)
 {
 	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tpbench measures: the loops, and the processes they run in.
+ * The loops that tpbench measures, and their processes.
  *
  * rxdrop, txpush	this process; the generator, if asked for, is a child
  * l2fwd		the same, or, with packets in flight, ping-pong between
@@ -95,7 +95,7 @@ static void end_close(struct end *e)
 	free(e->ports);
 }
 
-/* Packets dropped for want of room since the last call */
+/* Packets dropped without a free slot since the last call */
 static __u64 end_drops(struct end *e)
 {
 	__u64 n = 0;
@@ -185,7 +185,7 @@ static void idle(struct end *e)
 
 static void step_or_idle(struct end *e)
 {
-	/* Who has sent a batch may have another that came back before it. */
+	/* After sending a batch, another one may have been returned already. */
 	if (step(e) || e->posted)
 		e->backoff.pauses = 0;
 	else
@@ -244,7 +244,7 @@ static void lockstep_round(struct end *e, struct lockstep *l)
 		l->drain += (now() - start) * DRAIN_SAMPLE;
 }
 
-/* Seconds a packet that nobody receives: what rxdrop costs but for V2..V4. */
+/* Seconds per packet of the generator alone: rxdrop without its socket */
 static double generator_alone(struct generator *g)
 {
 	unsigned int i, n = 0;
@@ -278,7 +278,7 @@ static void loop(struct end *e, struct lockstep *l, __u64 limit)
 	}
 }
 
-/* The same for a moment longer, while the clock looks who is running */
+/* The same for a moment longer, sampling whether kernel or program runs */
 static void measure_split(struct end *e, struct lockstep *l,
 			  struct result *res)
 {
@@ -291,7 +291,7 @@ static void measure_split(struct end *e, struct lockstep *l,
 	report_stop();
 	share = split_stop(&seconds);
 	res->user_seconds = res->seconds * share;
-	/* Who sleeps is not there for all of the kernel's part. */
+	/* With poll(), the kernel also works while the program sleeps. */
 	if (e->cfg->poll && e->packets != before)
 		res->user_seconds = seconds / (e->packets - before) *
 				    res->n.packets;
@@ -383,7 +383,7 @@ static void child_generator(const struct config *cfg)
 		__u64 got = __atomic_load_n(&shared->received,
 					    __ATOMIC_RELAXED);
 
-		/* signed: what was given up may arrive after all */
+		/* signed: packets counted as lost may still arrive */
 		if ((__s64)(sent - lost - got) < (__s64)WINDOW(cfg)) {
 			sent += generator_send(g);
 			b.pauses = 0;
@@ -447,7 +447,7 @@ void run(const struct config *cfg, struct result *res)
 		return;
 	}
 
-	/* Should the child fail, we would wait for its packets for ever. */
+	/* If the child fails, its packets never arrive. */
 	signal(SIGCHLD, on_stop);
 	if (cfg->ifname[1])
 		child = start_child(cfg);

@@ -256,7 +256,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 			cfg->lockstep = true;
 			break;
 		case 's':
-			/* what a V3 Tx frame holds */
+			/* the data of a V3 Tx frame */
 			cfg->size = parse_int("size", optarg, MIN_SIZE,
 					      FRAME_SIZE - 128);
 			break;
