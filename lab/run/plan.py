@@ -152,6 +152,8 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_lib_tests()
     bench = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
+    switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
+    tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":

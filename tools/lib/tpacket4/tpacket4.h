@@ -107,8 +107,9 @@ int ftruncate(int fd, __off_t length);
 #define TP4_LINE		4u
 #endif
 
-/* MFD_CLOEXEC and MFD_HUGETLB, which some C libraries lack */
+/* MFD_CLOEXEC and others, which some C libraries lack */
 #define TP4_MFD_CLOEXEC		1u
+#define TP4_MFD_ALLOW_SEALING	2u
 #define TP4_MFD_HUGETLB		4u
 
 /* Maximum number of pauses between two checks of an empty ring. */
@@ -148,6 +149,21 @@ struct tp4_ring {
 	unsigned int held;
 };
 
+struct tp4_socket;
+
+/**
+ * struct tp4_backend - operations of rings that a program serves instead of
+ * the kernel, for example the ports of a switch
+ * @wait: see tp4_wait(), which calls it
+ * @kick: see tp4_kick(), which calls it
+ * @close: frees what belongs to the backend, called by tp4_close()
+ */
+struct tp4_backend {
+	int (*wait)(struct tp4_socket *s, short events, int timeout);
+	int (*kick)(const struct tp4_socket *s, int flags);
+	void (*close)(struct tp4_socket *s);
+};
+
 /**
  * struct tp4_socket - a V4 socket and its rings
  * @fd: the packet socket, for socket options and poll()
@@ -156,6 +172,7 @@ struct tp4_ring {
  * @status: status page of the kernel, see tp4_need_kick()
  * @map: mapping of both rings and @status, or NULL if the socket is not open
  * @map_len: length of @map in bytes
+ * @backend: NULL for a packet socket
  *
  * A zeroed structure is a socket that is not open. It is also not open after
  * tp4_close(), and after tp4_open() has failed.
@@ -167,6 +184,7 @@ struct tp4_socket {
 	const struct tpacket4_status *status;
 	void *map;
 	size_t map_len;
+	const struct tp4_backend *backend;
 };
 
 /**
@@ -743,6 +761,8 @@ static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 	socklen_t len = sizeof(int);
 	int err = 0;
 
+	if (s->backend)
+		return s->backend->wait(s, events, timeout);
 	/* The Rx ring may be another thread's. */
 	if (events & POLLIN)
 		tp4_ring_flush(&s->rx);
@@ -823,7 +843,8 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 				  __u32 frame_size)
 {
-	return __tp4_area_create(a, nr_frames, frame_size, TP4_MFD_CLOEXEC);
+	return __tp4_area_create(a, nr_frames, frame_size,
+				 TP4_MFD_CLOEXEC | TP4_MFD_ALLOW_SEALING);
 }
 
 /**
@@ -1045,6 +1066,8 @@ static inline void tp4_close(struct tp4_socket *s)
 {
 	if (!s->map)
 		return;
+	if (s->backend)
+		s->backend->close(s);
 	munmap(s->map, s->map_len);
 	close(s->fd);
 	memset(s, 0, sizeof(*s));
@@ -1227,8 +1250,11 @@ static inline int tp4_bind(const struct tp4_socket *s, int ifindex)
  */
 static inline int tp4_kick(const struct tp4_socket *s, int flags)
 {
-	ssize_t n = sendto(s->fd, NULL, 0, flags, NULL, 0);
+	ssize_t n;
 
+	if (s->backend)
+		return s->backend->kick(s, flags);
+	n = sendto(s->fd, NULL, 0, flags, NULL, 0);
 	return n < 0 ? -errno : (int)n;
 }
 

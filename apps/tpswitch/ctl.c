@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Commands: from the configuration file and, while the switch runs, tpswitch ctl */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "tpswitch.h"
+
+/**
+ * struct sw_ctl - a connection of tpswitch ctl, or the socket that it connects to
+ * @ev: a command, or the end
+ * @fd: the socket
+ */
+struct sw_ctl {
+	struct sw_event ev;
+	int fd;
+};
+
+__attribute__((format(printf, 2, 3)))
+static int fail(FILE *reply, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(reply, format, args);
+	va_end(args);
+	fputc('\n', reply);
+	return -1;
+}
+
+static int cmd_add(struct sw *sw, char *rest, FILE *reply)
+{
+	char why[256] = "no memory";
+
+	if (sw_dev_add(sw, rest, why, sizeof(why)) < 0)
+		return fail(reply, "%s", why);
+	return 0;
+}
+
+static struct sw_port *find(struct sw *sw, char **rest, FILE *reply)
+{
+	char *name = strsep(rest, " \t");
+	struct sw_port *port = name && *name ? sw_port_find(sw, name) : NULL;
+
+	if (!port)
+		fail(reply, "%s: no such port", name ? name : "");
+	return port;
+}
+
+static int cmd_del(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+
+	if (!port)
+		return -1;
+	sw_port_remove(port);
+	return 0;
+}
+
+static int cmd_list(struct sw *sw, char *rest, FILE *reply)
+{
+	unsigned int nr;
+
+	(void)rest;
+	for (nr = 1; nr <= SW_PORTS; nr++) {
+		struct sw_port *port = sw->ports[nr];
+
+		if (!port || port->gone)
+			continue;
+		fprintf(reply, "%u %s %s ", nr, port->name, port->ops->type);
+		port->ops->describe(port, reply);
+		fprintf(reply, "\n");
+	}
+	return 0;
+}
+
+static void count_port(struct sw_port *port, FILE *reply)
+{
+	const struct sw_counters *c = &port->count;
+
+	fprintf(reply, "%s in %llu in_bytes %llu out %llu out_bytes %llu",
+		port->name, (unsigned long long)c->in,
+		(unsigned long long)c->in_bytes, (unsigned long long)c->out,
+		(unsigned long long)c->out_bytes);
+	fprintf(reply, " out_drops %llu out_errors %llu in_errors %llu",
+		(unsigned long long)c->out_drops,
+		(unsigned long long)c->out_errors,
+		(unsigned long long)c->in_errors);
+	fprintf(reply, " in_limited %llu in_nowhere %llu macs %u"
+		" unlearned %llu\n", (unsigned long long)c->in_limited,
+		(unsigned long long)c->in_nowhere, port->macs,
+		(unsigned long long)port->unlearned);
+}
+
+static int cmd_count(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port;
+	unsigned int nr;
+
+	if (rest && *rest) {
+		port = find(sw, &rest, reply);
+		if (!port)
+			return -1;
+		count_port(port, reply);
+		return 0;
+	}
+	for (nr = 1; nr <= SW_PORTS; nr++)
+		if (sw->ports[nr] && !sw->ports[nr]->gone)
+			count_port(sw->ports[nr], reply);
+	return 0;
+}
+
+static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	char *word, *end;
+	u64 value;
+
+	if (!port)
+		return -1;
+	while ((word = strsep(&rest, " \t"))) {
+		char *sign = strchr(word, '=');
+
+		if (!*word)
+			continue;
+		value = sign ? strtoull(sign + 1, &end, 0) : 0;
+		if (!sign || end == sign + 1 || *end)
+			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
+		*sign = '\0';
+		if (!strcmp(word, "pps"))
+			port->pps.rate = value;
+		else if (!strcmp(word, "bps"))
+			port->bps.rate = value;
+		else if (!strcmp(word, "macs"))
+			port->max_macs = value < ~0u ? value : ~0u;
+		else
+			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
+	}
+	sw_port_set_special(port);
+	return 0;
+}
+
+static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	int err;
+
+	if (!port)
+		return -1;
+	if (!rest || !*rest)
+		return fail(reply, "mirror PORT FILE|off");
+	err = sw_mirror_set(port, strcmp(rest, "off") ? rest : NULL);
+	return err ? fail(reply, "%s: %s", rest, strerror(-err)) : 0;
+}
+
+static int cmd_macs(struct sw *sw, char *rest, FILE *reply)
+{
+	(void)rest;
+	sw_macs_print(sw, reply);
+	return 0;
+}
+
+/**
+ * sw_command - run a command
+ * @sw: switch
+ * @line: the command, which is changed
+ * @reply: gets the answer, or the reason of a failure
+ *
+ * Return: 0, or -1.
+ */
+int sw_command(struct sw *sw, char *line, FILE *reply)
+{
+	static const struct {
+		const char *name;
+		int (*fn)(struct sw *sw, char *rest, FILE *reply);
+	} commands[] = {
+		{ "add", cmd_add }, { "del", cmd_del }, { "list", cmd_list },
+		{ "count", cmd_count }, { "limit", cmd_limit },
+		{ "mirror", cmd_mirror }, { "macs", cmd_macs },
+	};
+	char *name = strsep(&line, " \t");
+	unsigned int i;
+
+	while (line && (*line == ' ' || *line == '\t'))
+		line++;
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return commands[i].fn(sw, line ? line : name +
+					      strlen(name), reply);
+	return fail(reply,
+		    "%s: add, del, list, count, limit, mirror or macs", name);
+}
+
+/**
+ * sw_read_config - run the commands of a file
+ * @sw: switch
+ * @file: its path
+ *
+ * Return: 0, or -1 after a message.
+ */
+int sw_read_config(struct sw *sw, const char *file)
+{
+	FILE *in = fopen(file, "re");
+	unsigned int number = 0;
+	char line[512];
+	int err = 0;
+
+	if (!in) {
+		fprintf(stderr, "tpswitch: %s: %s\n", file, strerror(errno));
+		return -1;
+	}
+	while (!err && fgets(line, sizeof(line), in)) {
+		char *p = line + strspn(line, " \t");
+
+		number++;
+		p[strcspn(p, "#\n")] = '\0';
+		if (!*p)
+			continue;
+		err = sw_command(sw, p, stderr);
+		if (err)
+			fprintf(stderr, "tpswitch: %s, line %u: not done\n",
+				file, number);
+	}
+	fclose(in);
+	return err;
+}
+
+static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	struct sw_ctl *ctl = container_of(ev, struct sw_ctl, ev);
+	char line[512], *text = NULL;
+	size_t len = 0;
+	ssize_t n;
+	FILE *reply;
+	int err;
+
+	(void)events;
+	n = recv(ctl->fd, line, sizeof(line) - 1, MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	reply = n > 0 ? open_memstream(&text, &len) : NULL;
+	if (reply) {
+		line[n] = '\0';
+		/* The first byte of the answer is for the exit status. */
+		fputc('0', reply);
+		err = sw_command(sw, line, reply);
+		fclose(reply);
+		if (err)
+			*text = '1';
+		(void)send(ctl->fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		free(text);
+	}
+	close(ctl->fd);
+	free(ctl);
+}
+
+static void listen_event(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	struct sw_ctl *l = container_of(ev, struct sw_ctl, ev), *ctl;
+	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const int room = 1 << 20;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	ctl = calloc(1, sizeof(*ctl));
+	if (!ctl) {
+		close(fd);
+		return;
+	}
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	ctl->ev.fn = ctl_event;
+	ctl->fd = fd;
+	if (sw_watch(sw, fd, EPOLLIN, &ctl->ev)) {
+		close(fd);
+		free(ctl);
+	}
+}
+
+/**
+ * sw_listen_ctl - let tpswitch ctl connect
+ * @sw: switch
+ * @path: path of the socket, for its owner only
+ *
+ * Return: 0, or -errno.
+ */
+int sw_listen_ctl(struct sw *sw, const char *path)
+{
+	static struct sw_ctl listener = { .ev.fn = listen_event };
+
+	listener.fd = sw_listen(path, 0600);
+	if (listener.fd < 0)
+		return listener.fd;
+	return sw_watch(sw, listener.fd, EPOLLIN, &listener.ev);
+}

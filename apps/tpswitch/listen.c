@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Programs that want a ring port: one message each way */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "tpacket4_port.h"
+#include "tpswitch.h"
+
+/* Connections that have not sent their message yet */
+#define WAITING		64
+
+/**
+ * struct sw_listener - the socket that programs connect to
+ * @ev: a program connects
+ * @fd: the socket
+ * @waiting: connections, the oldest one first
+ * @nr: their number
+ */
+struct sw_listener {
+	struct sw_event ev;
+	int fd;
+	struct sw_client *waiting[WAITING];
+	unsigned int nr;
+};
+
+/**
+ * struct sw_client - a connection
+ * @ev: its message is there, or its end
+ * @listener: has a place for it
+ * @fd: the connection
+ */
+struct sw_client {
+	struct sw_event ev;
+	struct sw_listener *listener;
+	int fd;
+};
+
+static void *close_in_thread(void *fd)
+{
+	close((intptr_t)fd);
+	return NULL;
+}
+
+/*
+ * Close a file of a stranger. Closing a memfd does not block, but closing a file
+ * of FUSE waits for the program that serves it.
+ */
+static void close_foreign(int fd)
+{
+	pthread_t thread;
+
+	if (fcntl(fd, F_GET_SEALS) >= 0)
+		close(fd);
+	else if (!pthread_create(&thread, NULL, close_in_thread,
+				 (void *)(intptr_t)fd))
+		pthread_detach(thread);
+}
+
+static void client_free(struct sw_client *c)
+{
+	struct sw_listener *l = c->listener;
+	unsigned int i;
+
+	for (i = 0; l->waiting[i] != c; )
+		i++;
+	l->nr--;
+	for (; i < l->nr; i++)
+		l->waiting[i] = l->waiting[i + 1];
+	close(c->fd);
+	free(c);
+}
+
+/* Take the files of a message; all but one are closed. */
+static int take_file(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	int fd, mine = -1;
+	size_t at;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len;
+		     at += sizeof(int)) {
+			memcpy(&fd, (u8 *)c + at, sizeof(fd));
+			if (mine < 0)
+				mine = fd;
+			else
+				close_foreign(fd);
+		}
+	}
+	return mine;
+}
+
+static void reply(int fd, int nr, int *fds)
+{
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(TP4_PORT_FDS * sizeof(int))];
+	} control = { .buf = "" };
+	struct tp4_port_reply r = {
+		.magic = TP4_PORT_MAGIC,
+		.version = TP4_PORT_VERSION,
+		.error = nr < 0 ? -nr : 0,
+		.port = nr < 0 ? 0 : nr,
+	};
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (nr >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(TP4_PORT_FDS * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, TP4_PORT_FDS * sizeof(int));
+	}
+	/* If it is gone, so are its ends of the pipes, and the port. */
+	(void)sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	struct sw_client *client = container_of(ev, struct sw_client, ev);
+	int fds[TP4_PORT_FDS] = { -1, -1, -1, -1 }, file, nr, i;
+	struct ucred cred = { .pid = 0 };
+	socklen_t len = sizeof(cred);
+	struct tp4_port_req req;
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &req, .iov_len = sizeof(req) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	(void)events;
+	n = recvmsg(client->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	file = n < 0 ? -1 : take_file(&msg);
+	if (n < 8 || req.magic != TP4_PORT_MAGIC)
+		nr = -EPROTO;
+	else if (req.version != TP4_PORT_VERSION)
+		nr = -EPROTONOSUPPORT;
+	else if (n != sizeof(req) || file < 0)
+		nr = -EINVAL;
+	else {
+		(void)getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &cred,
+				 &len);
+		nr = sw_ring_new(sw, &req, file, fds, cred.pid);
+	}
+	if (n > 0)
+		reply(client->fd, nr, fds);
+	for (i = 0; i < TP4_PORT_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (file >= 0)
+		close_foreign(file);
+	client_free(client);
+}
+
+static void listener_event(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	struct sw_listener *l = container_of(ev, struct sw_listener, ev);
+	struct sw_client *client;
+	int fd;
+
+	(void)events;
+	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	client = calloc(1, sizeof(*client));
+	if (!client) {
+		close(fd);
+		return;
+	}
+	client->ev.fn = client_event;
+	client->listener = l;
+	client->fd = fd;
+	/* Those that only connect do not keep others away. */
+	if (l->nr == WAITING)
+		client_free(l->waiting[0]);
+	l->waiting[l->nr++] = client;
+	if (sw_watch(sw, fd, EPOLLIN, &client->ev))
+		client_free(client);
+}
+
+/**
+ * sw_listen - create a socket that listens
+ * @path: its path; what is there already is replaced if nobody listens there
+ * @mode: its permissions
+ *
+ * Return: the socket, or -errno.
+ */
+int sw_listen(const char *path, unsigned int mode)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct sockaddr *addr = (struct sockaddr *)&un;
+	int fd, err;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, addr, sizeof(un))) {
+		close(fd);
+		return -EADDRINUSE;
+	}
+	if (errno == ECONNREFUSED)
+		unlink(path);
+	umask(0777 & ~mode);
+	err = bind(fd, addr, sizeof(un)) || listen(fd, WAITING) ? -errno : 0;
+	umask(022);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/**
+ * sw_listen_ports - let programs connect
+ * @sw: switch
+ * @mode: permissions of the socket
+ *
+ * Return: 0, or -errno.
+ */
+int sw_listen_ports(struct sw *sw, unsigned int mode)
+{
+	static struct sw_listener listener = { .ev.fn = listener_event };
+
+	listener.fd = sw_listen(sw->path, mode);
+	if (listener.fd < 0)
+		return listener.fd;
+	return sw_watch(sw, listener.fd, EPOLLIN, &listener.ev);
+}

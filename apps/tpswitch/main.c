@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpswitch: a switch between network devices and programs */
+
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/un.h>
+
+#include "tpswitch.h"
+
+#define DEFAULT_PATH	"/run/tpswitch/port"
+
+static struct sw sw = {
+	.path = DEFAULT_PATH,
+	.age = 300,
+	.frames = 32768,
+	.frame_size = 4096,
+	.area_fd = -1,
+};
+
+static const struct option options[] = {
+	{ "socket", required_argument, NULL, 'S' },
+	{ "mode", required_argument, NULL, 'm' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "lookup", required_argument, NULL, 'l' },
+	{ "age", required_argument, NULL, 'a' },
+	{ "frames", required_argument, NULL, 'f' },
+	{ "spin", required_argument, NULL, 's' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ }
+};
+
+static void usage(FILE *file)
+{
+	fprintf(file,
+"usage: tpswitch [OPTION...] [PORT...]\n"
+"       tpswitch ctl [-S PATH] add|del|list|count|limit|mirror|macs ...\n"
+"A PORT is a network device, NAME, or zc:NAME[:FIRST-LAST] in zero-copy mode.\n"
+"  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
+"  -m, --mode MODE     permissions of that socket, octal (0600)\n"
+"  -c, --config FILE   a file with commands of tpswitch ctl\n"
+"  -l, --lookup WHAT   learn (default), hub, hash or FILE.so\n"
+"  -a, --age SECONDS   how long an address is known (300)\n"
+"  -f, --frames N      frames of 4096 bytes for devices (32768)\n"
+"  -s, --spin N        polls without a packet before a port sleeps\n"
+"  -h, --help          this text\n"
+"  -V, --version       the version\n"
+"tpswitch(8) tells more.\n");
+}
+
+static void on_signal(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	(void)ev;
+	(void)events;
+	sw->stop = true;
+}
+
+/*
+ * Signals end the switch as events, since a handler could run just before
+ * epoll_wait() sleeps.
+ */
+static int watch_signals(void)
+{
+	static struct sw_event ev = { .fn = on_signal };
+	sigset_t set;
+	int fd;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : sw_watch(&sw, fd, EPOLLIN, &ev);
+}
+
+static unsigned long number(const char *text, const char *what)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 0);
+
+	if (end == text || *end) {
+		fprintf(stderr, "tpswitch: %s: %s is no number\n", what, text);
+		exit(2);
+	}
+	return n;
+}
+
+/* Tell the service manager that the ports are there. */
+static void notify_ready(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	int fd;
+
+	if (!path || strlen(path) >= sizeof(un.sun_path))
+		return;
+	strcpy(un.sun_path, path);
+	if (*path == '@')
+		un.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	(void)sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&un,
+		     offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	close(fd);
+}
+
+/* A CPU that the other side needs must not be spent on polling. */
+static unsigned int default_spin(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 0;
+	return CPU_COUNT(&set) > 1 ? 200 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *config = NULL, *lookup = "learn";
+	unsigned int mode = 0600;
+	char why[256], path[256];
+	struct rlimit files;
+	int c, err;
+
+	if (argc > 1 && !strcmp(argv[1], "ctl"))
+		return sw_ctl_main(argc - 1, argv + 1);
+	sw.spin = default_spin();
+	while ((c = getopt_long(argc, argv, "S:m:c:l:a:f:s:hV", options,
+				NULL)) != -1) {
+		switch (c) {
+		case 'S':
+			sw.path = optarg;
+			break;
+		case 'm':
+			mode = strtoul(optarg, NULL, 8);
+			break;
+		case 'c':
+			config = optarg;
+			break;
+		case 'l':
+			lookup = optarg;
+			break;
+		case 'a':
+			sw.age = number(optarg, "--age");
+			break;
+		case 'f':
+			sw.frames = number(optarg, "--frames");
+			break;
+		case 's':
+			sw.spin = number(optarg, "--spin");
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		case 'V':
+			printf("tpswitch %d.%d\n", TP4_VERSION_MAJOR,
+			       TP4_VERSION_MINOR);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	/* Four files a program */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	sw.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (sw.epoll < 0 || watch_signals()) {
+		perror("tpswitch: epoll");
+		return 1;
+	}
+	if (sw_lookup_set(&sw, lookup, why, sizeof(why))) {
+		fprintf(stderr, "tpswitch: --lookup %s: %s\n", lookup, why);
+		return 2;
+	}
+	snprintf(path, sizeof(path), "%s.ctl", sw.path);
+	err = sw_listen_ports(&sw, mode);
+	if (err) {
+		fprintf(stderr, "tpswitch: %s: %s\n", sw.path, strerror(-err));
+		return 1;
+	}
+	for (; optind < argc && !err; optind++) {
+		err = sw_dev_add(&sw, argv[optind], why, sizeof(why)) < 0;
+		if (err)
+			fprintf(stderr, "tpswitch: %s\n", why);
+	}
+	if (!err && config)
+		err = sw_read_config(&sw, config);
+	if (!err) {
+		err = sw_listen_ctl(&sw, path);
+		if (err)
+			fprintf(stderr, "tpswitch: %s: %s\n", path,
+				strerror(-err));
+	}
+	if (!err) {
+		notify_ready();
+		sw_run(&sw);
+	}
+	while (sw.nr_ports)
+		sw_port_remove(sw.list[0]);
+	sw_port_reap(&sw);
+	unlink(sw.path);
+	unlink(path);
+	return !!err;
+}

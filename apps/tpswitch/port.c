@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The table of ports, their limits and their end */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tpswitch.h"
+
+/**
+ * sw_port_add - give a port a number
+ * @sw: switch
+ * @port: port, zeroed but for ops and sources
+ * @name: name, or NULL for one with the number
+ *
+ * Return: the number, or -errno: %ENOSPC if there are too many, %EEXIST if the
+ * name is taken.
+ */
+int sw_port_add(struct sw *sw, struct sw_port *port, const char *name)
+{
+	unsigned int nr = 1;
+
+	if (name && sw_port_find(sw, name))
+		return -EEXIST;
+	while (nr <= SW_PORTS && sw->ports[nr])
+		nr++;
+	if (nr > SW_PORTS)
+		return -ENOSPC;
+	port->nr = nr;
+	port->sw = sw;
+	if (name)
+		snprintf(port->name, sizeof(port->name), "%s", name);
+	else
+		snprintf(port->name, sizeof(port->name), "ring%u", nr);
+	sw->ports[nr] = port;
+	sw->list[sw->nr_ports++] = port;
+	return nr;
+}
+
+/**
+ * sw_port_remove - remove a port at the end of the round
+ * @port: port, which gets no packet any more
+ */
+void sw_port_remove(struct sw_port *port)
+{
+	struct sw *sw = port->sw;
+	unsigned int i;
+
+	if (port->gone)
+		return;
+	port->gone = true;
+	sw->gone = true;
+	sw_forget(sw, port);
+	for (i = 0; sw->list[i] != port; )
+		i++;
+	sw->list[i] = sw->list[--sw->nr_ports];
+}
+
+/**
+ * sw_port_reap - free the ports that were removed
+ * @sw: switch, between two rounds
+ */
+void sw_port_reap(struct sw *sw)
+{
+	unsigned int nr;
+
+	sw->gone = false;
+	for (nr = 1; nr <= SW_PORTS; nr++) {
+		struct sw_port *port = sw->ports[nr];
+
+		if (!port || !port->gone)
+			continue;
+		sw->ports[nr] = NULL;
+		sw_mirror_set(port, NULL);
+		port->ops->free(port);
+	}
+}
+
+/**
+ * sw_port_find - find a port
+ * @sw: switch
+ * @name: its name, or its number
+ *
+ * Return: the port, or NULL.
+ */
+struct sw_port *sw_port_find(struct sw *sw, const char *name)
+{
+	unsigned long nr;
+	unsigned int i;
+	char *end;
+
+	for (i = 0; i < sw->nr_ports; i++)
+		if (!strcmp(sw->list[i]->name, name))
+			return sw->list[i];
+	nr = strtoul(name, &end, 10);
+	if (*name && !*end && nr && nr <= SW_PORTS && sw->ports[nr] &&
+	    !sw->ports[nr]->gone)
+		return sw->ports[nr];
+	return NULL;
+}
+
+/* Add what a time has brought, up to a tenth of a second. */
+static void refill(struct sw_bucket *b, u64 ns, double least)
+{
+	double most = b->rate / 10.0;
+
+	if (most < least)
+		most = least;
+	b->tokens += b->rate * (ns / 1e9);
+	if (b->tokens > most)
+		b->tokens = most;
+}
+
+static bool take(struct sw_bucket *b, u32 n)
+{
+	if (!b->rate)
+		return true;
+	if (b->tokens < n)
+		return false;
+	b->tokens -= n;
+	return true;
+}
+
+/**
+ * sw_port_limited - count a packet for the limits of the port that sends it
+ * @port: port
+ * @len: bytes of the packet
+ *
+ * Return: true if the packet is above a limit and must be dropped.
+ */
+bool sw_port_limited(struct sw_port *port, u32 len)
+{
+	u64 ns = port->sw->now - port->refilled;
+
+	if (ns) {
+		/* at least one packet, of the maximum length */
+		refill(&port->pps, ns, 1);
+		refill(&port->bps, ns, SW_LEN * 8);
+		port->refilled = port->sw->now;
+	}
+	return !take(&port->pps, 1) || !take(&port->bps, len * 8);
+}
+
+/**
+ * sw_port_set_special - take the slower path if a port needs it
+ * @port: port whose limits or mirror have changed
+ */
+void sw_port_set_special(struct sw_port *port)
+{
+	port->special = port->pps.rate || port->bps.rate || port->mirror;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Measures tpswitch with ring ports:
+ *
+ *	swperf -S PATH [-n PACKETS] [-s BYTES] [-b BATCH] [-i IDLE]
+ *		a program with two ports, which sends from one to the other, and
+ *		IDLE ports that do nothing
+ *	swperf -S PATH [--meta] --count SECONDS
+ *		a port that counts what it receives, until the switch ends
+ *	swperf --veth A,B [--share] [...]
+ *		instead of ring ports, the far ends of veth pairs, in zero-copy
+ *		mode
+ *
+ * Prints the packets received and the nanoseconds per packet, which are
+ * instructions where a virtual machine counts these as time.
+ */
+
+#include <getopt.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sched.h>
+
+#include "tpacket4_port.h"
+
+#define NR		1024
+#define SIZE		2048
+
+static const char *path = "/run/tpswitch/port";
+static unsigned int bytes = 60, batch = 64;
+static bool meta;
+
+struct end {
+	struct tp4_socket s;
+	struct tp4_area *area;
+	struct tp4_area own;
+	unsigned int first;
+};
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "swperf: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+/* Open a port of the switch, or a device in zero-copy mode. */
+static void open_end(struct end *e, const char *dev, struct end *share)
+{
+	struct tp4_options opt = { .rx_nr = NR, .tx_nr = NR, .meta = meta };
+	__u64 frames[NR];
+	unsigned int i;
+	int err = 0;
+
+	memset(e, 0, sizeof(*e));
+	if (share) {
+		e->area = share->area;
+		e->first = 2 * NR;
+	} else {
+		err = tp4_area_create(&e->own, 4 * NR, SIZE);
+		e->area = &e->own;
+	}
+	if (err)
+		die("area", err);
+	if (dev) {
+		if (share)
+			opt.mr_fd = share->s.fd;
+		else
+			opt.area = e->area;
+		err = tp4_open(&e->s, &opt);
+	} else {
+		opt.area = e->area;
+		err = tp4_connect(&e->s, path, &opt);
+	}
+	if (err < 0)
+		die(dev ? dev : path, err);
+	for (i = 0; i < NR; i++)
+		frames[i] = e->first + i;
+	tp4_ring_post(&e->s.rx, frames, NR);
+	if (dev) {
+		err = tp4_zerocopy(&e->s, 1);
+		if (!err)
+			err = tp4_bind(&e->s, if_nametoindex(dev));
+		if (err)
+			die(dev, err);
+	}
+}
+
+static void fill_frames(struct end *e, unsigned int to, unsigned int from)
+{
+	const __u8 mac[2][6] = { { 2, 0, 0, 0, 9, to }, { 2, 0, 0, 0, 9, from } };
+	unsigned int i, nr = e->area->nr_frames;
+
+	for (i = 0; i < nr; i++) {
+		__u8 *p = tp4_frame(e->area, i) + TP4_ZC_HEADROOM;
+
+		memset(p, 0, bytes);
+		memcpy(p, mac, 12);
+		p[12] = 0x88;
+		p[13] = 0xb5;
+	}
+}
+
+static void kick(struct end *e)
+{
+	if (tp4_need_kick(&e->s))
+		tp4_kick(&e->s, MSG_DONTWAIT);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+/* Let the switch know where an address is. */
+static void announce(struct end *e, unsigned int from)
+{
+	struct tpacket4_desc d = {
+		.idx = e->first + NR, .len = bytes, .offset = TP4_ZC_HEADROOM
+	};
+	__u8 *p = tp4_data(e->area, &d), keep[12];
+
+	memcpy(keep, p, 12);
+	memset(p, 0xff, 6);
+	p[11] = from;
+	tp4_ring_send(&e->s.tx, &d, 1);
+	kick(e);
+	while (!tp4_ring_peek(&e->s.tx, 1)) {
+		kick(e);
+		sched_yield();
+	}
+	tp4_ring_take(&e->s.tx, 1);
+	usleep(100000);
+	memcpy(p, keep, 12);
+}
+
+/* Batches go from a to b; as soon as one is back, it is sent again. */
+static void measure(struct end *a, struct end *b, unsigned long packets)
+{
+	unsigned long sent, got = 0, all = 0;
+	struct tpacket4_desc d[NR];
+	unsigned int i, n, m, idle = 0;
+	double start = 0;
+
+	tp4_ring_recycle(&b->s.rx, tp4_ring_peek(&b->s.rx, NR));
+	tp4_ring_flush(&b->s.rx);
+	for (i = 0; i < NR; i++)
+		d[i] = (struct tpacket4_desc){
+			.idx = a->first + NR + i, .len = bytes,
+			.offset = TP4_ZC_HEADROOM
+		};
+	tp4_ring_send(&a->s.tx, d, batch);
+	sent = batch;
+	kick(a);
+	while (got < packets && idle < 20) {
+		/* The first part only warms up. */
+		if (!start && got >= packets / 4) {
+			start = now();
+			packets -= got;
+			all = got;
+			got = 0;
+		}
+		n = tp4_ring_peek(&b->s.rx, batch);
+		tp4_ring_recycle(&b->s.rx, n);
+		got += n;
+		m = tp4_ring_peek(&a->s.tx, batch);
+		tp4_ring_resend(&a->s.tx, m, bytes, TP4_ZC_HEADROOM);
+		sent += m;
+		if (m || tp4_ring_pending(&a->s.tx))
+			kick(a);
+		if (n || m)
+			idle = 0;
+		else if (sent - got - all && tp4_wait(&b->s, POLLIN, 100) <= 0)
+			idle++;
+	}
+	printf("{\"packets\": %lu, \"ns_per_packet\": %.1f, \"lost\": %lu}\n",
+	       got, (now() - start) / got, sent - got - all);
+}
+
+static void count(struct end *e, unsigned int seconds)
+{
+	double until = now() + seconds * 1e9;
+	unsigned long packets = 0, sum = 0;
+	unsigned int i, n;
+
+	while (now() < until) {
+		n = tp4_ring_peek(&e->s.rx, 64);
+		for (i = 0; i < n; i++) {
+			const struct tpacket4_desc *d =
+				tp4_ring_at(&e->s.rx, i);
+
+			if (d->error)
+				continue;
+			packets += !(d->flags & TP4_PKT_CONT);
+			sum += d->len;
+		}
+		tp4_ring_recycle(&e->s.rx, n);
+		if (!n && tp4_wait(&e->s, POLLIN, 100) < 0)
+			break;
+	}
+	printf("{\"packets\": %lu, \"bytes\": %lu}\n", packets, sum);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "count", required_argument, NULL, 'c' },
+		{ "veth", required_argument, NULL, 'v' },
+		{ "share", no_argument, NULL, 'h' },
+		{ "meta", no_argument, NULL, 'm' },
+		{ }
+	};
+	static struct end end[2], idle[254];
+	unsigned int i, nr_idle = 0, seconds = 0;
+	unsigned long packets = 1000000;
+	char *dev[2] = { NULL, NULL };
+	bool share = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "S:n:s:b:i:", options, NULL)) !=
+	       -1) {
+		switch (c) {
+		case 'S':
+			path = optarg;
+			break;
+		case 'n':
+			packets = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			bytes = strtoul(optarg, NULL, 0);
+			break;
+		case 'b':
+			batch = strtoul(optarg, NULL, 0);
+			break;
+		case 'i':
+			nr_idle = strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			seconds = strtoul(optarg, NULL, 0);
+			break;
+		case 'v':
+			dev[0] = strtok(optarg, ",");
+			dev[1] = strtok(NULL, ",");
+			break;
+		case 'm':
+			meta = true;
+			break;
+		case 'h':
+			share = true;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (bytes < 14 || bytes > SIZE - TP4_ZC_HEADROOM || !batch ||
+	    batch > NR || nr_idle > 250)
+		return 2;
+	open_end(&end[0], dev[0], NULL);
+	if (seconds) {
+		count(&end[0], seconds);
+		return 0;
+	}
+	open_end(&end[1], dev[1], share ? &end[0] : NULL);
+	for (i = 0; i < nr_idle; i++)
+		open_end(&idle[i], NULL, NULL);
+	fill_frames(&end[0], 2, 1);
+	if (!share)
+		fill_frames(&end[1], 1, 2);
+	announce(&end[1], 2);
+	announce(&end[0], 1);
+	measure(&end[0], &end[1], packets);
+	return 0;
+}

@@ -1,0 +1,1236 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of tpswitch with ring ports, which need no kernel with TPACKET_V4:
+ *
+ *	swtest TPSWITCH [CASE...]
+ *	swtest --fuzz SECONDS SEED TPSWITCH
+ *
+ * TPSWITCH should be built with AddressSanitizer. Each case starts a switch.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "tpacket4_port.h"
+
+#define NR		256	/* slots of a ring */
+#define SIZE		2048	/* bytes of a frame */
+
+/* A program's end of a port: frames 0 to NR - 1 are for Rx, the rest for Tx */
+struct client {
+	struct tp4_socket s;
+	struct tp4_area area;
+	int port;
+	unsigned int next;	/* frame to send next */
+};
+
+static const char *binary;
+static char path[64];
+static pid_t switch_pid;
+static bool bad;
+static char dir[] = "/tmp/swtest.XXXXXX";
+
+#define check(cond, ...) check_at(__LINE__, cond, #cond, __VA_ARGS__)
+
+__attribute__((format(printf, 4, 5)))
+static bool check_at(int line, bool ok, const char *cond, const char *format,
+		     ...)
+{
+	va_list args;
+
+	if (ok)
+		return true;
+	printf("# line %d: EXPECT %s: ", line, cond);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	bad = true;
+	return false;
+}
+
+static void msleep(int ms)
+{
+	usleep(ms * 1000);
+}
+
+/* --- the switch ---------------------------------------------------------- */
+
+static void start(const char *arg1, const char *arg2)
+{
+	char ready[80];
+	int i;
+
+	snprintf(path, sizeof(path), "%s/sw", dir);
+	snprintf(ready, sizeof(ready), "%s.ctl", path);
+	unlink(ready);
+	switch_pid = fork();
+	if (!switch_pid) {
+		execl(binary, binary, "-S", path, arg1, arg2, NULL);
+		_exit(127);
+	}
+	for (i = 0; i < 500 && access(ready, F_OK); i++)
+		msleep(20);
+}
+
+/* End the switch; true if nothing was wrong with it. */
+static bool end(int sig)
+{
+	int status;
+
+	if (!switch_pid)
+		return true;
+	kill(switch_pid, sig);
+	waitpid(switch_pid, &status, 0);
+	switch_pid = 0;
+	if (WIFEXITED(status) ? !WEXITSTATUS(status) :
+	    WTERMSIG(status) == sig && sig == SIGKILL)
+		return true;
+	printf("# status %x after signal %d\n", status, sig);
+	return false;
+}
+
+/* Run tpswitch ctl; true if it succeeds. The answer is in out. */
+static char out[65536];
+__attribute__((format(printf, 1, 2)))
+static bool ctl(const char *format, ...)
+{
+	char command[512];
+	va_list args;
+	size_t n;
+	FILE *p;
+	int at;
+
+	at = snprintf(command, sizeof(command), "%s ctl -S %s ", binary, path);
+	va_start(args, format);
+	vsnprintf(command + at, sizeof(command) - at, format, args);
+	va_end(args);
+	strcat(command, " 2>&1");
+	fflush(stdout);
+	p = popen(command, "r");
+	n = fread(out, 1, sizeof(out) - 1, p);
+	out[n] = '\0';
+	return !pclose(p);
+}
+
+/* A counter of a port */
+static unsigned long counter(int port, const char *name)
+{
+	char find[64], *at;
+
+	ctl("count %d", port);
+	snprintf(find, sizeof(find), " %s ", name);
+	at = strstr(out, find);
+	return check(at, "%s in %s", name, out) ?
+	       strtoul(at + strlen(find), NULL, 10) : ~0ul;
+}
+
+/* --- a port -------------------------------------------------------------- */
+
+static int join_opt(struct client *c, struct tp4_options opt)
+{
+	__u64 frames[NR];
+	unsigned int i;
+
+	memset(c, 0, sizeof(*c));
+	if (tp4_area_create(&c->area, 2 * NR, SIZE))
+		exit(1);
+	opt.area = &c->area;
+	opt.rx_nr = opt.tx_nr = NR;
+	c->port = tp4_connect(&c->s, path, &opt);
+	if (c->port < 0)
+		return c->port;
+	for (i = 0; i < NR; i++)
+		frames[i] = i;
+	tp4_ring_post(&c->s.rx, frames, NR);
+	c->next = NR;
+	return c->port;
+}
+
+static bool join(struct client *c)
+{
+	int err = join_opt(c, (struct tp4_options){ 0 });
+
+	return check(err > 0, "tp4_connect: %s", strerror(-err));
+}
+
+static void leave(struct client *c)
+{
+	tp4_close(&c->s);
+	tp4_area_destroy(&c->area);
+}
+
+/* Wait until all that was posted has been taken. */
+static bool sent(struct client *c)
+{
+	int i;
+
+	for (i = 0; i < 20000 && tp4_ring_pending(&c->s.tx); i++) {
+		unsigned int n = tp4_ring_peek(&c->s.tx, NR);
+
+		tp4_ring_take(&c->s.tx, n);
+		if (!n) {
+			if (tp4_need_kick(&c->s))
+				tp4_kick(&c->s, MSG_DONTWAIT);
+			usleep(200);
+		}
+	}
+	return !tp4_ring_pending(&c->s.tx);
+}
+
+static void set_mac(__u8 *p, unsigned int nr)
+{
+	__u8 mac[6] = { 2, 0, 0, 0, nr >> 8, nr };
+
+	memcpy(p, mac, 6);
+	if (nr == 0xffff)
+		memset(p, 0xff, 6);
+}
+
+/* The byte at a place of a packet, so that a wrong one is seen */
+static __u8 pattern(unsigned int i, unsigned int seed)
+{
+	return (i * 7 + seed * 13) >> 1;
+}
+
+/* Send a packet from address to address, of several frames if it is long. */
+static bool send_mac(struct client *c, unsigned int to, unsigned int from,
+		     unsigned int len, unsigned int seed)
+{
+	unsigned int at = 0, nr = (len + SIZE - 1) / SIZE, i, n = 0;
+	struct tpacket4_desc d[64];
+
+	if (tp4_ring_free(&c->s.tx) < nr && !sent(c))
+		return false;
+	while (at < len) {
+		unsigned int part = len - at < SIZE ? len - at : SIZE;
+		__u8 *p = tp4_frame(&c->area, c->next);
+
+		for (i = at ? 0 : 12; i < part; i++)
+			p[i] = pattern(at + i, seed);
+		if (!at) {
+			set_mac(p, to);
+			set_mac(p + 6, from);
+		}
+		at += part;
+		d[n++] = (struct tpacket4_desc){
+			.idx = c->next,
+			.len = part,
+			.flags = at < len ? TP4_PKT_CONT : 0,
+		};
+		if (++c->next == 2 * NR)
+			c->next = NR;
+	}
+	tp4_ring_send(&c->s.tx, d, n);
+	if (tp4_need_kick(&c->s))
+		tp4_kick(&c->s, MSG_DONTWAIT);
+	return true;
+}
+
+/* Send, and wait until the switch has it. */
+static bool send_now(struct client *c, unsigned int to, unsigned int from)
+{
+	return send_mac(c, to, from, 60, from) && sent(c);
+}
+
+/* Receive a packet to buf; its length, or 0 after the time. */
+static __u8 buf[70000];
+static unsigned int receive_in(struct client *c, int ms)
+{
+	unsigned int len = 0, flags;
+
+	do {
+		const struct tpacket4_desc *d;
+
+		while (!tp4_ring_peek(&c->s.rx, 1))
+			if (tp4_wait(&c->s, POLLIN, ms) <= 0)
+				return 0;
+		d = tp4_ring_at(&c->s.rx, 0);
+		flags = d->flags;
+		if (len + d->len <= sizeof(buf))
+			memcpy(buf + len, tp4_data(&c->area, d), d->len);
+		len += d->len;
+		tp4_ring_recycle(&c->s.rx, 1);
+		tp4_ring_flush(&c->s.rx);
+	} while (flags & TP4_PKT_CONT);
+	return len;
+}
+
+static unsigned int receive(struct client *c)
+{
+	return receive_in(c, 2000);
+}
+
+static bool nothing(struct client *c)
+{
+	return !receive_in(c, 50);
+}
+
+static unsigned int drain(struct client *c)
+{
+	unsigned int n = 0;
+
+	while (receive_in(c, 200))
+		n++;
+	return n;
+}
+
+/* --- cases --------------------------------------------------------------- */
+
+/* Send a request, perhaps a wrong one, with a file; the error of the answer */
+static int request(const void *req, size_t len, int file)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct tp4_port_reply reply = { 0 };
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { (void *)req, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	ssize_t n;
+
+	strcpy(un.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un))) {
+		close(fd);
+		return -1;
+	}
+	if (file >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &file, sizeof(int));
+	}
+	sendmsg(fd, &msg, 0);
+	n = recv(fd, &reply, sizeof(reply), 0);
+	close(fd);
+	return n == sizeof(reply) ? (int)reply.error : -1;
+}
+
+static void refused(void)
+{
+	struct tp4_port_req good = {
+		.magic = TP4_PORT_MAGIC, .version = TP4_PORT_VERSION,
+		.rx_nr = NR, .tx_nr = NR, .nr_frames = NR, .frame_size = SIZE,
+	}, req;
+	int null = open("/dev/null", O_RDWR);
+	struct tp4_area a, sealed, readonly;
+	struct client c;
+	char ro[64];
+	int fd;
+
+	start(NULL, NULL);
+	tp4_area_create(&a, NR, SIZE);
+	tp4_area_create(&sealed, NR, SIZE);
+	tp4_area_create(&readonly, NR, SIZE);
+	fcntl(sealed.memfd, F_ADD_SEALS, F_SEAL_SHRINK);
+	fcntl(readonly.memfd, F_ADD_SEALS, F_SEAL_SHRINK);
+	snprintf(ro, sizeof(ro), "/proc/self/fd/%d", readonly.memfd);
+	fd = open(ro, O_RDONLY);
+
+#define refuse(error, len, file, ...) do { \
+		int got; \
+		req = good; \
+		__VA_ARGS__; \
+		got = request(&req, len, file); \
+		check(got == (error), "%d", got); \
+	} while (0)
+	refuse(EPROTO, 4, -1, (void)0);
+	refuse(EPROTO, sizeof(req), -1, req.magic = 0);
+	refuse(EPROTONOSUPPORT, sizeof(req), sealed.memfd, req.version = 2);
+	refuse(EINVAL, sizeof(req) - 4, sealed.memfd, (void)0);
+	refuse(EINVAL, sizeof(req), -1, (void)0);
+	refuse(EINVAL, sizeof(req), null, (void)0);
+	refuse(EINVAL, sizeof(req), a.memfd, (void)0);
+	refuse(EACCES, sizeof(req), fd, (void)0);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = NR + 1);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = ~0u);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = 0);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.frame_size = 0);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.frame_size = 2049);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.frame_size = 1 << 31);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.headroom = 2000);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.headroom = ~0u);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.rx_nr = 255);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.rx_nr = 128);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.tx_nr = 1u << 31);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.rx_nr = req.tx_nr = 0);
+	refuse(EINVAL, sizeof(req), sealed.memfd, req.flags = 2);
+	refuse(0, sizeof(req), sealed.memfd, (void)0);
+	/* That one is gone, and did no harm. */
+	if (join(&c))
+		leave(&c);
+	tp4_area_destroy(&a);
+	tp4_area_destroy(&sealed);
+	tp4_area_destroy(&readonly);
+	close(fd);
+	close(null);
+}
+
+static void learning(void)
+{
+	struct client c[3];
+	int i;
+
+	start("--age", "1");
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	/* Nobody knows 2: all others get it. */
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[1]) == 60 && receive(&c[2]) == 60, "not flooded");
+	/* 1 is known, and 2 from now on. */
+	check(send_now(&c[1], 1, 2), "not sent");
+	check(receive(&c[0]) == 60 && nothing(&c[2]), "not learned");
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[1]) == 60 && nothing(&c[2]), "not learned");
+	/* 2 moves to the third port. */
+	check(send_now(&c[2], 1, 2), "not sent");
+	check(receive(&c[0]) == 60 && nothing(&c[1]), "not known any more");
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[2]) == 60 && nothing(&c[1]), "not moved");
+	/* To itself, to all, for bridges only, from nobody */
+	check(send_now(&c[0], 1, 1), "not sent");
+	check(nothing(&c[0]) && nothing(&c[1]) && nothing(&c[2]), "to itself");
+	check(send_now(&c[0], 0xffff, 1), "not sent");
+	check(receive(&c[1]) == 60 && receive(&c[2]) == 60 && nothing(&c[0]),
+	      "no broadcast");
+	check(send_now(&c[0], 2, 0xffff), "not sent");
+	check(nothing(&c[2]), "from a broadcast address");
+	/* They are forgotten. */
+	msleep(2500);
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[1]) == 60 && receive(&c[2]) == 60, "not forgotten");
+	/* A port takes its addresses with it. */
+	check(send_now(&c[2], 1, 2), "not sent");
+	receive(&c[0]);
+	leave(&c[2]);
+	for (i = 0; i < 100 && ctl("count 3"); i++)
+		msleep(20);
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[1]) == 60, "a port that is gone has an address");
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+static void lengths(void)
+{
+	static const unsigned int len[] = {
+		14, 15, 31, 32, 33, 59, 60, 63, 64, 65, 127, 128, 129, 255,
+		256, 257, 1500, 1514, 1983, 1984, 1985, 2047, 2048, 2049, 4096,
+		9000, 65535, 65553
+	};
+	struct client c[2];
+	unsigned int i, j;
+
+	start(NULL, NULL);
+	if (!join(&c[0]))
+		return;
+	/* Room for headers, and so another number of frames */
+	check(join_opt(&c[1], (struct tp4_options){ .headroom = 100 }) > 0,
+	      "not connected");
+	for (i = 0; i < sizeof(len) / sizeof(*len); i++) {
+		unsigned int n;
+
+		check(send_mac(&c[0], 2, 1, len[i], i) && sent(&c[0]),
+		      "%u bytes not sent", len[i]);
+		n = receive(&c[1]);
+		check(n == len[i], "%u of %u bytes", n, len[i]);
+		for (j = 12; j < n; j++)
+			if (!check(buf[j] == pattern(j, i), "byte %u of %u", j,
+				   n))
+				break;
+	}
+	check(send_mac(&c[0], 2, 1, 65554, 0) && sent(&c[0]), "not sent");
+	check(send_mac(&c[0], 2, 1, 13, 0) && sent(&c[0]), "not sent");
+	check(nothing(&c[1]), "too long or too short");
+	check(counter(1, "in_errors") == 2, "%s", out);
+	/* What is behind a short packet is not the receiver's. */
+	memset(c[1].area.addr, 0xaa, NR * SIZE);
+	memset(tp4_frame(&c[0].area, c[0].next), 0x55, SIZE);
+	check(send_mac(&c[0], 2, 1, 40, 1) && sent(&c[0]), "not sent");
+	check(receive(&c[1]) == 40, "not received");
+	check(!memchr(c[1].area.addr, 0x55, NR * SIZE), "bytes of others");
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+/* Post one descriptor, and return what its error is. */
+static int post_one(struct client *c, struct tpacket4_desc d)
+{
+	struct tpacket4_desc *slot = &c->s.tx.q.ring[c->s.tx.q.avail_idx &
+						     (NR - 1)];
+
+	tp4_ring_send(&c->s.tx, &d, 1);
+	tp4_kick(&c->s, MSG_DONTWAIT);
+	if (!sent(c))
+		return -1;
+	return slot->error;
+}
+
+static void descriptors(void)
+{
+	struct tpacket4_desc d = { .idx = NR, .len = 60 }, chain[60];
+	struct client c[2];
+	unsigned int i;
+	__u64 wrong = 1ull << 60;
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	send_mac(&c[0], 0xffff, 1, 60, 0);
+	check(receive(&c[1]) == 60, "not received");
+	set_mac(tp4_frame(&c[0].area, NR), 0xffff);
+	set_mac(tp4_frame(&c[0].area, NR) + 6, 1);
+#define desc(want, ...) do { \
+		struct tpacket4_desc e = d; \
+		int got; \
+		__VA_ARGS__; \
+		got = post_one(&c[0], e); \
+		check(got == (want), "%d", got); \
+	} while (0)
+	desc(EINVAL, e.idx = 2 * NR);
+	desc(EINVAL, e.idx = ~0ull);
+	desc(EINVAL, e.idx = 1ull << 53);
+	desc(EINVAL, e.len = 0);
+	desc(EINVAL, e.len = SIZE + 1);
+	desc(EINVAL, e.len = ~0u);
+	desc(EINVAL, e.offset = SIZE - 59);
+	desc(EINVAL, e.offset = 65535);
+	desc(EINVAL, e.len = ~0u - 10; e.offset = 20);
+	desc(EINVAL, (e.flags = TP4_META, e.offset = 64));
+	check(nothing(&c[1]), "an invalid packet");
+	desc(0, e.offset = SIZE - 60);
+	check(counter(1, "in_errors") == 10, "%s", out);
+	drain(&c[1]);
+
+	/* Half a packet waits for the rest. */
+	for (i = 0; i < 60; i++)
+		chain[i] = (struct tpacket4_desc){
+			.idx = NR, .len = 100, .flags = TP4_PKT_CONT
+		};
+	tp4_ring_send(&c[0].s.tx, chain, 2);
+	tp4_kick(&c[0].s, 0);
+	msleep(50);
+	check(!tp4_ring_peek(&c[0].s.tx, 1) && nothing(&c[1]), "half a packet");
+	check(post_one(&c[0], d) == 0 && receive(&c[1]) == 260, "not whole");
+	/* A packet with an invalid frame is none. */
+	chain[1].idx = ~0ull;
+	tp4_ring_send(&c[0].s.tx, chain, 2);
+	check(post_one(&c[0], d) == 0 && nothing(&c[1]), "invalid frame");
+	/* One with too many frames is none, and the next one is one. */
+	chain[1].idx = NR;
+	tp4_ring_send(&c[0].s.tx, chain, 60);
+	i = post_one(&c[0], d);
+	check(i == EMSGSIZE && nothing(&c[1]), "%u", i);
+	check(post_one(&c[0], d) == 0 && receive(&c[1]) == 60, "next one");
+
+	/* An Rx frame that does not exist comes back at once. */
+	for (i = 0; i < NR; i++) {
+		send_mac(&c[0], 0xffff, 1, 60, 0);
+		check(receive(&c[1]) == 60, "packet %u", i);
+	}
+	leave(&c[1]);
+	if (join(&c[1])) {
+		/* frames 0..255 are posted: fill the ring, then post wrongly */
+		for (i = 0; i < NR; i++)
+			send_mac(&c[0], 0xffff, 1, 60, 0);
+		check(sent(&c[0]), "not sent");
+		i = tp4_ring_peek(&c[1].s.rx, NR);
+		check(i == NR, "%u of %u", i, NR);
+		tp4_ring_take(&c[1].s.rx, i);
+		tp4_ring_post(&c[1].s.rx, &wrong, 1);
+		send_now(&c[0], 0xffff, 1);
+		i = tp4_ring_peek(&c[1].s.rx, 1);
+		check(i == 1 && tp4_ring_error(&c[1].s.rx, 1) == -EINVAL,
+		      "%d", tp4_ring_error(&c[1].s.rx, 1));
+		leave(&c[1]);
+	}
+	leave(&c[0]);
+}
+
+static void full_receiver(void)
+{
+	struct client c[3];
+	unsigned int i;
+
+	start(NULL, NULL);
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	/* The second does not look at its ring; the third does. */
+	for (i = 0; i < 1000; i++) {
+		check(send_now(&c[0], 0xffff, 1), "packet %u not sent", i);
+		check(receive(&c[2]) == 60, "packet %u not received", i);
+	}
+	check(counter(c[1].port, "out") == NR, "%s", out);
+	check(counter(c[1].port, "out_drops") == 1000 - NR, "%s", out);
+	check(counter(c[2].port, "out_drops") == 0, "%s", out);
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+}
+
+static void waits(void)
+{
+	struct client c[2];
+	char byte;
+	int n, go[2];
+	pid_t pid;
+
+	start(NULL, NULL);
+	if (pipe(go))
+		return;
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	check(tp4_wait(&c[0].s, POLLIN, 0) == 0, "POLLIN");
+	check(tp4_wait(&c[0].s, POLLIN, 20) == 0, "POLLIN");
+	check(tp4_wait(&c[0].s, POLLIN | POLLOUT, 20) == POLLOUT, "POLLOUT");
+	/* A sleeper is woken for each packet. */
+	pid = fork();
+	if (!pid) {
+		for (n = 0; n < 100; n++) {
+			if (read(go[0], &byte, 1) != 1)
+				_exit(1);
+			msleep(n % 4);
+			send_now(&c[0], 0xffff, 1);
+		}
+		_exit(0);
+	}
+	for (n = 0; n < 100; n++) {
+		if (write(go[1], "", 1) != 1)
+			break;
+		if (!check(receive_in(&c[1], 10000) == 60, "packet %d", n))
+			break;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(go[0]);
+	close(go[1]);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+static void no_switch(void)
+{
+	static const int how[] = { SIGTERM, SIGKILL };
+	struct client c, d;
+	unsigned int i, n;
+	pid_t killer;
+	int err;
+
+	for (i = 0; i < 2; i++) {
+		start(NULL, NULL);
+		if (!join(&c) || !join(&d))
+			return;
+		send_now(&c, 0xffff, 1);
+		killer = fork();
+		if (!killer) {
+			msleep(100);
+			kill(switch_pid, how[i]);
+			_exit(0);
+		}
+		check(receive(&d) == 60, "a packet of before");
+		err = tp4_wait(&d.s, POLLIN, 5000);
+		if (how[i] == SIGTERM) {
+			n = tp4_ring_peek(&d.s.rx, NR);
+			check(err == POLLIN && n == NR, "%d, %u slots", err, n);
+			check(tp4_ring_error(&d.s.rx, 1) == -ENETDOWN, "%d",
+			      tp4_ring_error(&d.s.rx, 1));
+			tp4_ring_take(&d.s.rx, n);
+			err = tp4_wait(&d.s, POLLIN, 5000);
+		}
+		check(err == -ENETDOWN, "%d", err);
+		check(tp4_wait(&d.s, POLLIN, 0) == -ENETDOWN, "not again");
+		waitpid(killer, NULL, 0);
+		check(end(how[i]), "exit status");
+		leave(&c);
+		leave(&d);
+	}
+	/* What a switch that was killed leaves behind does not matter. */
+	start(NULL, NULL);
+	msleep(100);
+	if (join(&c))
+		leave(&c);
+}
+
+static void dies_under_traffic(void)
+{
+	unsigned int round, i, got = 0;
+	struct client good[2], c;
+	pid_t pid;
+
+	start(NULL, NULL);
+	if (!join(&good[0]) || !join(&good[1]))
+		return;
+	for (round = 0; round < 20; round++) {
+		pid = fork();
+		if (!pid) {
+			if (!join(&c))
+				_exit(1);
+			for (;;) {
+				send_mac(&c, 0xffff, 9, 60 + rand() % 5000, 0);
+				tp4_ring_recycle(&c.s.rx,
+					tp4_ring_peek(&c.s.rx, NR));
+			}
+		}
+		msleep(10 + round);
+		for (i = 0; i < 20; i++)
+			send_now(&good[0], 2, 1);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		for (i = 0; i < 20; i++)
+			send_now(&good[0], 2, 1);
+		while (receive_in(&good[1], 20))
+			got++;
+	}
+	check(got > 100, "%u packets", got);
+	for (i = 0; i < 100 && ctl("list") && strstr(out, "ring3"); i++)
+		msleep(20);
+	check(!strstr(out, "ring3"), "%s", out);
+	drain(&good[1]);
+	check(send_now(&good[0], 2, 1) && receive(&good[1]) == 60, "not alive");
+	leave(&good[0]);
+	leave(&good[1]);
+}
+
+static void hundred(void)
+{
+	static struct client c[100];
+	unsigned int i, got;
+
+	start(NULL, NULL);
+	for (i = 0; i < 100; i++)
+		if (!join(&c[i]))
+			return;
+	for (i = 0; i < 100; i++)
+		send_now(&c[i], 0xffff, 1000 + i);
+	for (i = 0; i < 100; i++) {
+		for (got = 0; receive_in(&c[i], 0); )
+			got++;
+		check(got == 99, "%u of 99 packets at %u", got, i);
+	}
+	for (i = 0; i < 100; i++)
+		send_now(&c[i], 1000 + (i + 1) % 100, 1000 + i);
+	for (i = 0; i < 100; i++) {
+		for (got = 0; receive_in(&c[i], 0); )
+			got++;
+		check(got == 1, "%u packets at %u", got, i);
+	}
+	for (i = 0; i < 100; i++)
+		leave(&c[i]);
+}
+
+static void too_many(void)
+{
+	struct tp4_port_req req = {
+		.magic = TP4_PORT_MAGIC, .version = TP4_PORT_VERSION,
+		.rx_nr = NR, .nr_frames = NR, .frame_size = SIZE,
+	};
+	static struct tp4_socket s[254];
+	struct tp4_area a;
+	int i, n;
+
+	start(NULL, NULL);
+	tp4_area_create(&a, NR, SIZE);
+	for (i = 0; i < 254; i++) {
+		n = tp4_connect(&s[i], path, &(struct tp4_options){
+			.area = &a, .rx_nr = NR });
+		if (!check(n == i + 1, "port %d: %d", i + 1, n))
+			break;
+	}
+	check(request(&req, sizeof(req), a.memfd) == ENOSPC, "one more");
+	while (i--)
+		tp4_close(&s[i]);
+	for (i = 0; i < 100 && ctl("list") && *out; i++)
+		msleep(20);
+	check(!*out, "%s", out);
+	tp4_area_destroy(&a);
+}
+
+static void commands(void)
+{
+	struct client c[2];
+	unsigned int i, n;
+	char file[128];
+	__u32 head[10];
+	FILE *pcap;
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	check(ctl("list") && strstr(out, "1 ring1 ring pid ") &&
+	      strstr(out, "2 ring2 ring pid "), "%s", out);
+	check(!ctl("nonsense") && strstr(out, "add, del"), "%s", out);
+	check(!ctl("del ring7") && strstr(out, "no such port"), "%s", out);
+	check(!ctl("add nonsense") && strstr(out, "no such device"), "%s",
+	      out);
+	send_now(&c[0], 2, 1);
+	check(ctl("macs") && strstr(out, "02:00:00:00:00:01 ring1 "), "%s",
+	      out);
+	check(ctl("limit ring1 macs=1"), "%s", out);
+	send_now(&c[0], 2, 5);
+	check(counter(1, "unlearned") == 1, "%s", out);
+	check(ctl("macs") && !strstr(out, "00:05 "), "%s", out);
+
+	/* 10 packets a second, whatever the machine has time for */
+	drain(&c[1]);
+	check(ctl("limit ring1 pps=10 bps=0 macs=256"), "%s", out);
+	for (i = 0; i < 250; i++)
+		send_now(&c[0], 2, 1);
+	check(ctl("limit ring1 pps=0"), "%s", out);
+	n = counter(1, "in_limited");
+	for (i = 0; receive_in(&c[1], 100); )
+		i++;
+	check(i + n == 250 && i && n > 50, "%u of 250 and %u", i, n);
+	check(ctl("limit ring1 bps=8"), "%s", out);
+	msleep(20);
+	for (i = 0; i < 2000; i++)
+		send_mac(&c[0], 2, 1, 1514, 1);
+	sent(&c[0]);
+	check(counter(1, "in_limited") > 1900, "%s", out);
+	check(ctl("limit ring1 bps=0"), "%s", out);
+	check(!ctl("limit ring1 bps=x") && !ctl("limit ring1 x=1"), "%s", out);
+	drain(&c[1]);
+
+	/* Both directions of a port */
+	snprintf(file, sizeof(file), "%s/pcap", dir);
+	check(ctl("mirror ring1 %s", file), "%s", out);
+	send_mac(&c[0], 2, 1, 60, 1);
+	sent(&c[0]);
+	send_mac(&c[1], 1, 2, 5000, 2);
+	sent(&c[1]);
+	receive(&c[1]);
+	receive(&c[0]);
+	check(ctl("mirror ring1 off"), "%s", out);
+	pcap = fopen(file, "r");
+	n = pcap ? fread(buf, 1, sizeof(buf), pcap) : 0;
+	memcpy(head, buf, sizeof(head));
+	check(n == 24 + 16 + 60 + 16 + 5000 && head[0] == 0xa1b23c4d &&
+	      head[9] == 60 && buf[40 + 50] == pattern(50, 1) &&
+	      buf[116 + 4000] == pattern(4000, 2), "%u bytes", n);
+	if (pcap)
+		fclose(pcap);
+	/* A reader that hangs costs the mirror, not the traffic. */
+	snprintf(file, sizeof(file), "%s/fifo", dir);
+	mkfifo(file, 0600);
+	n = open(file, O_RDONLY | O_NONBLOCK);
+	check(ctl("mirror ring1 %s", file), "%s", out);
+	for (i = 0; i < 2000; i++) {
+		send_mac(&c[0], 2, 1, 1514, 1);
+		sent(&c[0]);
+		if (!check(receive(&c[1]) == 1514, "packet %u", i))
+			break;
+	}
+	close(n);
+
+	check(ctl("del ring2"), "%s", out);
+	n = tp4_ring_peek(&c[1].s.rx, NR);
+	msleep(100);
+	n = tp4_ring_peek(&c[1].s.rx, NR);
+	check(n == NR && tp4_ring_error(&c[1].s.rx, n) == -ENETDOWN, "%u", n);
+	tp4_ring_take(&c[1].s.rx, n);
+	check(tp4_wait(&c[1].s, POLLIN, 1000) == -ENETDOWN, "still there");
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+static void lookups(void)
+{
+	unsigned int i, n, got[4] = { 0 };
+	struct client c[4];
+	char file[256];
+
+	start("--lookup", "hub");
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	for (n = 0; n < 2; n++) {
+		send_now(&c[0], 2, 1);
+		check(receive(&c[1]) && receive(&c[2]) && nothing(&c[0]),
+		      "hub");
+		send_now(&c[1], 1, 2);
+		check(receive(&c[0]) && receive(&c[2]), "hub");
+	}
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+	end(SIGTERM);
+
+	snprintf(file, sizeof(file), "%s", binary);
+	*strrchr(file, '/') = '\0';
+	strcat(file, "/lookup_last.so");
+	start("--lookup", file);
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	send_now(&c[0], 3, 1);
+	check(receive(&c[2]) && nothing(&c[1]), "file");
+	send_now(&c[0], 0, 1);
+	send_now(&c[0], 1, 1);
+	send_now(&c[0], 77, 1);
+	check(nothing(&c[0]) && nothing(&c[1]) && nothing(&c[2]), "file");
+	send_now(&c[0], 255, 1);
+	check(receive(&c[1]) && receive(&c[2]) && nothing(&c[0]), "file");
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+	end(SIGTERM);
+
+	start("--lookup", "hash");
+	for (i = 0; i < 4; i++)
+		if (!join(&c[i]))
+			return;
+	/* Flows of IPv4 spread, and each stays where it is. */
+	for (i = 0; i < 60; i++) {
+		unsigned int again, at[2] = { 0 };
+
+		for (again = 0; again < 2; again++) {
+			__u8 *p = tp4_frame(&c[0].area, NR);
+			struct tpacket4_desc d = { .idx = NR, .len = 60 };
+
+			memset(p, 0, 60);
+			set_mac(p, 2);
+			set_mac(p + 6, 1);
+			p[12] = 8;
+			p[14] = 0x45;
+			p[23] = IPPROTO_UDP;
+			/* the other direction of the flow, too */
+			p[again ? 33 : 29] = i;
+			p[again ? 29 : 33] = 1;
+			post_one(&c[0], d);
+			for (n = 1; n < 4; n++)
+				if (receive_in(&c[n], 5))
+					at[again] = n;
+		}
+		check(at[0] && at[0] == at[1], "flow %u: %u, %u", i, at[0],
+		      at[1]);
+		got[at[0]]++;
+	}
+	check(got[1] > 5 && got[2] > 5 && got[3] > 5, "%u, %u, %u", got[1],
+	      got[2], got[3]);
+	send_now(&c[2], 77, 2);
+	check(receive(&c[0]) && nothing(&c[1]), "not to the first port");
+	for (i = 0; i < 4; i++)
+		leave(&c[i]);
+}
+
+/* The checksum of a transport protocol over IPv4: 0 if it is right */
+static unsigned int check_csum(const __u8 *p, unsigned int len)
+{
+	unsigned int i, sum = p[23] + len - 34;
+
+	for (i = 26; i < len; i++)
+		sum += i & 1 ? p[i] : p[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return 0xffff - sum;
+}
+
+/* A TCP segment of IPv4, as a stack that leaves its checksum to the card has */
+static void make_tcp(struct client *c, struct tpacket4_desc *d,
+		     unsigned int len)
+{
+	__u8 *p = tp4_frame(&c->area, NR) + 64;
+	struct tpacket4_meta *m;
+	unsigned int i, sum;
+
+	for (i = 54; i < len; i++)
+		p[i] = pattern(i, 3);
+	memset(p, 0, 54);
+	set_mac(p, 2);
+	set_mac(p + 6, 1);
+	p[12] = 8;
+	p[14] = 0x45;
+	p[16] = (len - 14) >> 8;
+	p[17] = len - 14;
+	p[22] = 64;
+	p[23] = IPPROTO_TCP;
+	p[29] = 1;
+	p[33] = 2;
+	p[46] = 5 << 4;
+	p[47] = 0x19;		/* ACK, PSH, FIN */
+	sum = 3 + IPPROTO_TCP + len - 34;
+	p[50] = sum >> 8;
+	p[51] = sum;
+	memset(d, 0, sizeof(*d));
+	d->idx = NR;
+	d->len = len;
+	d->offset = 64;
+	m = tp4_meta_new(&c->area, d);
+	tp4_meta_csum(m, 34, 16);
+}
+
+static void metadata(void)
+{
+	unsigned int i, n, got = 0, seq = 0;
+	struct tpacket4_desc d;
+	struct tpacket4_meta *m;
+	struct client c[3];
+
+	start(NULL, NULL);
+	if (join_opt(&c[0], (struct tp4_options){ .meta = 1 }) < 0 ||
+	    join_opt(&c[1], (struct tp4_options){ .meta = 1 }) < 0 ||
+	    !join(&c[2]))
+		return;
+	/* With metadata as it is; without, the switch computes the checksum. */
+	make_tcp(&c[0], &d, 1000);
+	check(post_one(&c[0], d) == 0, "not sent");
+	check(tp4_wait(&c[1].s, POLLIN, 1000) == POLLIN, "not received");
+	tp4_ring_peek(&c[1].s.rx, 1);
+	m = tp4_meta(&c[1].area, tp4_ring_at(&c[1].s.rx, 0));
+	check(m && (m->flags & TP4_META_CSUM) && m->csum_start == 34 &&
+	      m->wire_len == 1000, "no metadata");
+	tp4_ring_recycle(&c[1].s.rx, 1);
+	check(receive(&c[2]) == 1000 && !check_csum(buf, 1000), "checksum %x",
+	      check_csum(buf, 1000));
+	/* The same for segments */
+	make_tcp(&c[0], &d, 1954);
+	m = (struct tpacket4_meta *)tp4_frame(&c[0].area, NR);
+	tp4_meta_gso(m, 1, 300);
+	check(post_one(&c[0], d) == 0, "not sent");
+	check(receive(&c[1]) == 1954, "not whole");
+	for (i = 0; (n = receive_in(&c[2], 200)); i++) {
+		bool last = got + n - 54 == 1900;
+
+		check(!check_csum(buf, n), "segment %u: %x", i,
+		      check_csum(buf, n));
+		check((buf[16] << 8 | buf[17]) == (int)n - 14, "length %u", n);
+		check((unsigned int)(buf[40] << 8 | buf[41]) == seq,
+		      "sequence %u", seq);
+		check(buf[47] == (last ? 0x19 : 0x10), "flags %x", buf[47]);
+		check(n == 54 || buf[54] == pattern(54 + got, 3), "data");
+		got += n - 54;
+		seq += n - 54;
+	}
+	check(i == 7 && got == 1900, "%u segments, %u bytes", i, got);
+	/* Nothing leads beyond the packet. */
+#define meta(...) do { \
+		make_tcp(&c[0], &d, 1000); \
+		m = (struct tpacket4_meta *)tp4_frame(&c[0].area, NR); \
+		__VA_ARGS__; \
+		post_one(&c[0], d); \
+		check(nothing(&c[2]), "wrong metadata"); \
+	} while (0)
+	meta(m->csum_start = 999);
+	meta(m->csum_start = 65535);
+	meta(m->csum_offset = 65535);
+	meta(tp4_meta_gso(m, 1, 0));
+	meta(tp4_meta_gso(m, 1, 1));
+	meta(tp4_meta_gso(m, 77, 300));
+	meta(d.offset = 32);
+	leave(&c[0]);
+	leave(&c[1]);
+	leave(&c[2]);
+}
+
+/* --- fuzzing ------------------------------------------------------------- */
+
+/* A program that writes anything anywhere, while two others go on */
+static void scribble(unsigned int seed)
+{
+	struct client c;
+	__u8 *map;
+	size_t len;
+
+	srand(seed);
+	if (join_opt(&c, (struct tp4_options){ .meta = seed & 1 }) < 0)
+		_exit(1);
+	map = c.s.map;
+	len = 2 * NR * sizeof(struct tpacket4_desc) + 4096;
+	for (;;) {
+		unsigned int at = rand() % len & ~15u, n;
+		struct tpacket4_desc *d = (void *)(map + at);
+
+		switch (rand() % 8) {
+		case 0:
+			map[rand() % len] = rand();
+			break;
+		case 1:	/* almost right */
+			d->idx = rand() % (2 * NR + 8);
+			d->len = rand() % (SIZE + 64);
+			d->offset = rand() % 3 ? 64 : rand() % SIZE;
+			d->flags = TP4_DESC_KERNEL | (rand() & 3);
+			break;
+		case 2:
+			d->flags = rand();
+			break;
+		case 3:
+			for (n = 0; n < 16; n++)
+				((__u8 *)d)[n] = rand();
+			break;
+		case 4:	/* headers, also of a packet on its way */
+			for (n = 0; n < 80; n++)
+				c.area.addr[rand() % (NR * SIZE)] = rand();
+			memset(c.area.addr + NR * SIZE + rand() % 99, rand(),
+			       rand() % 4000);
+			break;
+		case 5: {
+			struct tpacket4_meta *m = (void *)
+				tp4_frame(&c.area, rand() % (2 * NR));
+
+			m->flags = rand() & 7;
+			m->gso_type = rand() % 6;
+			m->gso_size = rand() % 3000;
+			m->csum_start = rand() % 300;
+			m->csum_offset = rand() % 64;
+			break;
+		}
+		case 6:
+			make_tcp(&c, d, 54 + rand() % 1900);
+			tp4_meta_gso((void *)tp4_frame(&c.area, NR),
+				     1, 48 + rand() % 500);
+			d->flags |= TP4_DESC_KERNEL;
+			break;
+		case 7:
+			tp4_kick(&c.s, 0);
+			break;
+		}
+	}
+}
+
+static void fuzz(int seconds, unsigned int seed)
+{
+	time_t until = time(NULL) + seconds;
+	unsigned long n = 0, lost = 0;
+	struct client c[2];
+	pid_t pid[3] = { 0 };
+	unsigned int i;
+
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	send_now(&c[1], 0xffff, 2);
+	while (time(NULL) < until) {
+		i = rand() % 3;
+		if (pid[i] && rand() % 4 == 0) {
+			kill(pid[i], SIGKILL);
+			waitpid(pid[i], NULL, 0);
+			pid[i] = 0;
+		}
+		if (!pid[i]) {
+			seed++;
+			pid[i] = fork();
+			if (!pid[i])
+				scribble(seed);
+		}
+		for (i = 0; i < 500; i++, n++) {
+			unsigned int len = 60 + n % 1400, got, j;
+
+			if (!check(send_mac(&c[0], 2, 1, len, n) &&
+				   sent(&c[0]), "packet %lu not sent", n))
+				goto out;
+			/* Theirs come, too, and may leave no room for one. */
+			while ((got = receive_in(&c[1], 20)))
+				if (got == len && !memcmp(buf + 6, "\2\0\0\0\0\1",
+							  6))
+					break;
+			if (!got) {
+				lost++;
+				continue;
+			}
+			for (j = 12; j < len; j++)
+				if (buf[j] != pattern(j, n))
+					break;
+			lost += j < len;
+		}
+	}
+out:
+	for (i = 0; i < 3; i++)
+		if (pid[i]) {
+			kill(pid[i], SIGKILL);
+			waitpid(pid[i], NULL, 0);
+		}
+	msleep(200);
+	drain(&c[1]);
+	send_now(&c[1], 0xffff, 2);
+	check(send_now(&c[0], 2, 1) && receive(&c[1]) == 60, "not alive");
+	printf("# seeds up to %u, %lu packets, %lu of them lost\n", seed, n,
+	       lost);
+	check(n > 100, "%lu packets", n);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+static int fuzz_seconds = 5;
+static unsigned int fuzz_seed = 1;
+
+static void hostile(void)
+{
+	start(NULL, NULL);
+	fuzz(fuzz_seconds, fuzz_seed);
+}
+
+/* --- main ---------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} cases[] = {
+	{ "refused", refused },
+	{ "learning", learning },
+	{ "lengths", lengths },
+	{ "descriptors", descriptors },
+	{ "full_receiver", full_receiver },
+	{ "waits", waits },
+	{ "no_switch", no_switch },
+	{ "dies_under_traffic", dies_under_traffic },
+	{ "hundred_clients", hundred },
+	{ "too_many_clients", too_many },
+	{ "commands", commands },
+	{ "lookups", lookups },
+	{ "metadata", metadata },
+	{ "hostile_clients", hostile },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i, nr = 0, failed = 0;
+	int arg;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGPIPE, SIG_IGN);
+	if (argc == 5 && !strcmp(argv[1], "--fuzz")) {
+		fuzz_seconds = atoi(argv[2]);
+		fuzz_seed = strtoul(argv[3], NULL, 0);
+		argv[2] = argv[4];
+		argv[3] = "hostile_clients";
+		argv++;
+		argc = 3;
+	}
+	if (argc < 2 || *argv[1] == '-') {
+		fprintf(stderr, "usage: swtest TPSWITCH [CASE...]\n"
+			"       swtest --fuzz SECONDS SEED TPSWITCH\n");
+		return argc < 2 || strcmp(argv[1], "--help") ? 2 : 0;
+	}
+	binary = realpath(argv[1], NULL);
+	if (!binary || !mkdtemp(dir)) {
+		perror("swtest");
+		return 1;
+	}
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		for (arg = 2; arg < argc; arg++)
+			if (!strcmp(argv[arg], cases[i].name))
+				break;
+		if (argc > 2 && arg == argc)
+			continue;
+		bad = false;
+		cases[i].fn();
+		check(end(SIGTERM), "the switch ended with an error");
+		printf("%sok %u - %s\n", bad ? "not " : "", ++nr,
+		       cases[i].name);
+		failed += bad;
+	}
+	printf("1..%u\n", nr);
+	snprintf(path, sizeof(path), "rm -rf %s", dir);
+	if (system(path))
+		return 1;
+	return failed || !nr;
+}

@@ -1,0 +1,315 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+#	test.sh [swtest|net [CASE...]]
+#
+# shellcheck disable=SC2317 # cases are called by their names
+#
+# Tests of tpswitch, in the directory that it was built in: swtest with ring ports, and
+# here with network devices, as root on a kernel with TPACKET_V4. Prints TAP.
+
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+sock=/run/tpswitch-test/port
+tmp=$(mktemp -d)
+cases=(tcp_copy tcp_zerocopy tcp_mixed port_dies stack_gets_queue_back config examples)
+
+# switch ARGUMENT...: starts it
+switch() {
+	./tpswitch -S "$sock" "$@" 2>"$tmp/err" &
+	pid=$!
+	for _ in {1..200}; do
+		[ ! -S "$sock".ctl ] || return 0
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "# $(<"$tmp/err")"
+	return 1
+}
+
+ctl() {
+	./tpswitch ctl -S "$sock" "$@"
+}
+
+stop() {
+	local rc=0
+
+	[ "$pid" ] || return 0
+	kill "$pid" 2>/dev/null || rc=1
+	wait "$pid" || rc=$?
+	pid=
+	return "$rc"
+}
+
+# container NAME ADDRESS: a network namespace, whose eth0 has the end swNAME here
+container() {
+	ip netns add "$1"
+	ip link add "sw$1" type veth peer name eth0 netns "$1"
+	echo 1 >"/proc/sys/net/ipv6/conf/sw$1/disable_ipv6"
+	ip netns exec "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	ip -n "$1" addr add "$2/24" dev eth0
+	ip -n "$1" link set eth0 up
+	ip -n "$1" link set lo up
+	ip link set "sw$1" up
+}
+
+clean() {
+	local name
+
+	for name in a b; do
+		ip netns del "$name" 2>/dev/null || :
+		ip link del "sw$name" 2>/dev/null || :
+	done
+	# A namespace goes in the background, and its devices with it.
+	for _ in {1..100}; do
+		[ -e /sys/class/net/swa ] || [ -e /sys/class/net/swb ] || break
+		sleep 0.1
+	done
+}
+
+# tcp: a megabyte and more from container a to b, and back
+tcp() {
+	ip netns exec b python3 -B "$here/tcp.py" server 10.9.0.2 &
+	ip netns exec a python3 -B "$here/tcp.py" client 10.9.0.2
+	wait $!
+}
+
+pinged() {
+	ip netns exec a ping -qc 1 -W 5 10.9.0.2 >/dev/null
+}
+
+# --- cases --------------------------------------------------------------------
+
+# TCP from container to container, and a program that counts the packets
+count_tcp() {
+	local after counted counter
+
+	container a 10.9.0.1
+	container b 10.9.0.2
+	switch --lookup hub "$@"
+	./swperf -S "$sock" --meta --count 600 >"$tmp/count" &
+	counter=$!
+	for _ in {1..100}; do
+		! ctl list 2>/dev/null | grep -q ' ring ' || break
+		sleep 0.05
+	done
+	pinged
+	sleep 0.5
+	tcp
+	sleep 0.5
+	after=$(ctl count | awk '/^sw/ { n += $3 } END { print n }')
+	ctl count | sed 's/^/# /'
+	# It ends with the switch, and says what it has seen.
+	stop
+	wait "$counter"
+	sed 's/^/# counted: /' "$tmp/count"
+	counted=$(sed 's/.*"packets": \([0-9]*\).*/\1/' "$tmp/count")
+	[ "$after" -gt 50 ]
+	[ "$counted" = "$after" ]
+}
+
+test_tcp_copy() {
+	count_tcp swa swb
+}
+
+test_tcp_zerocopy() {
+	count_tcp zc:swa zc:swb
+}
+
+# One end leaves checksums and segments to the other, which has no metadata.
+test_tcp_mixed() {
+	container a 10.9.0.1
+	container b 10.9.0.2
+	switch swa
+	ctl add zc:swb meta=off
+	pinged
+	tcp
+	ctl count | sed 's/^/# /'
+}
+
+# The same packets through a Linux bridge and through the switch
+judge() {
+	local i ports=()
+
+	ip link add br0 type bridge mcast_snooping 0 forward_delay 0
+	echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
+	ip link set br0 up
+	for i in 0 1 2 3; do
+		ip link add "bri$i" type veth peer name "bro$i"
+		ip link add "swi$i" type veth peer name "swo$i"
+		ip link set "bri$i" master br0
+		ip link set "bri$i" up
+		ip link set "bro$i" up
+		ip link set "swi$i" up
+		ip link set "swo$i" up
+		ports+=("$1swi$i")
+	done
+	switch "${ports[@]}"
+	sleep 1
+	python3 -B "$here/judge.py" 4 "$2"
+	stop
+	for i in 0 1 2 3; do
+		ip link del "bri$i"
+		ip link del "swi$i"
+	done
+	ip link del br0
+	echo 0 >/proc/sys/net/ipv6/conf/default/disable_ipv6
+}
+
+test_bridge() {
+	judge '' 1
+}
+
+test_bridge_zerocopy() {
+	judge zc: 2
+}
+
+test_port_dies() {
+	local n
+
+	container a 10.9.0.1
+	container b 10.9.0.2
+	switch swa swb
+	pinged
+	for n in 1 2; do
+		ip netns exec a ping -qf -w 2 10.9.0.2 >/dev/null 2>&1 &
+		sleep 0.5
+		# The device goes away under traffic.
+		ip -n b link del eth0
+		wait $! || :
+		for _ in {1..100}; do
+			ctl list | grep -q swb || break
+			sleep 0.05
+		done
+		if ctl list | grep -q swb; then
+			return 1
+		fi
+		ip netns del b
+		container b 10.9.0.2
+		if [ "$n" = 2 ]; then
+			ctl add zc:swb
+		else
+			ctl add swb
+		fi
+		# It has another address now.
+		ip -n a neigh flush all
+		pinged
+	done
+	grep -q 'swb is gone' "$tmp/err"
+}
+
+test_stack_gets_queue_back() {
+	local how
+
+	container a 10.9.0.1
+	for how in TERM KILL; do
+		switch zc:swa
+		ip addr replace 10.9.0.3/24 dev swa
+		if ip netns exec a ping -qc 1 -W 1 10.9.0.3 >/dev/null; then
+			return 1
+		fi
+		kill "-$how" "$pid"
+		wait "$pid" || :
+		pid=
+		ip netns exec a ping -qc 1 -W 5 10.9.0.3 >/dev/null
+	done
+}
+
+test_config() {
+	container a 10.9.0.1
+	container b 10.9.0.2
+	cat >"$tmp/conf" <<-CONF
+	# two containers
+	add swa
+	add swb rx=512 tx=512	# a short ring
+
+	limit swa pps=50
+	CONF
+	switch --config "$tmp/conf"
+	ctl list | grep -q '^2 swb dev copy mode, metadata$'
+	pinged
+	sleep 1
+	ip netns exec a ping -qc 1000 -i 0.002 -W 1 10.9.0.2 >/dev/null || :
+	[ "$(ctl count swa | sed 's/.* in_limited \([0-9]*\).*/\1/')" -gt 100 ]
+	stop
+	echo "add nonsense" >>"$tmp/conf"
+	if switch --config "$tmp/conf"; then
+		return 1
+	fi
+	grep -q 'conf, line 6: not done' "$tmp/err"
+	wait "$pid" || pid=
+}
+
+# The commands of tpswitch(8), which begin with a #
+test_examples() {
+	local line n=0
+
+	container a 10.9.0.1
+	container b 10.9.0.2
+	sock=/run/tpswitch/port
+	mkdir -p /run/tpswitch
+	while read -r line; do
+		n=$((n + 1))
+		echo "# $line"
+		case $line in
+		'tpswitch '[^c]*)
+			read -ra words <<<"$line"
+			switch "${words[@]:1}"
+			;;
+		*)
+			PATH=$PWD:$PATH bash -ec "$line" >/dev/null
+			;;
+		esac
+	done < <(sed -n 's/^# \(.*\)/\1/p' "$here/../tpswitch.8" | sed 's/\\-/-/g')
+	[ "$n" -gt 4 ]
+}
+
+# ------------------------------------------------------------------------------
+
+# shellcheck disable=SC2317 # called by a trap
+tidy() {
+	stop 2>/dev/null || :
+	clean
+	rm -rf "$tmp"
+}
+pid=
+what=${1:-}
+[ $# -eq 0 ] || shift
+case $what in
+'' | swtest | net) ;;
+*) echo "usage: test.sh [swtest|net [CASE...]]"; exit 2 ;;
+esac
+bad=0
+if [ "$what" != net ]; then
+	./swtest ./tpswitch-asan "$@" || bad=1
+fi
+[ "$what" != swtest ] || exit $bad
+
+[ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 4; }
+if [ -z "${TPSWITCH_NETNS-}" ]; then
+	TPSWITCH_NETNS=1 unshare --net --mount "$0" net "$@" || bad=1
+	exit $bad
+fi
+mount -t sysfs none /sys
+ip link set lo up
+mkdir -p /run/tpswitch-test
+trap tidy EXIT
+[ $# -gt 0 ] || set -- "${cases[@]}"
+for name; do
+	sock=/run/tpswitch-test/port
+	rc=0
+	# In a subshell, set -e holds.
+	set +e
+	(set -e; trap 'stop || :; clean' EXIT; "test_$name")
+	rc=$?
+	set -e
+	if [ $rc -eq 0 ]; then
+		echo "ok - $name"
+	else
+		echo "not ok - $name"
+		sed 's/^/# error: /' "$tmp/err"
+		bad=1
+	fi
+done
+exit $bad

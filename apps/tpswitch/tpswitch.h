@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the parts of tpswitch share */
+#ifndef __TPSWITCH_H
+#define __TPSWITCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <tpacket4.h>
+#include "tpswitch_lookup.h"
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define SW_PORTS	254		/* ports */
+#define SW_BATCH	64		/* packets taken from a port at a time */
+#define SW_CHAIN	48		/* most frames of a packet */
+#define SW_FRAGS	(SW_BATCH + SW_CHAIN)
+#define SW_LEN		(65535 + 18)	/* most bytes of a packet */
+#define SW_NAME		24
+#define SW_KEPT		255		/* no errno */
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+struct sw;
+struct sw_port;
+struct sw_source;
+
+/**
+ * struct sw_event - a file descriptor that epoll watches
+ * @fn: called with the events
+ */
+struct sw_event {
+	void (*fn)(struct sw *sw, struct sw_event *ev, u32 events);
+};
+
+/**
+ * struct sw_frag - a frame of a packet, as it came in
+ * @data: the packet's data
+ * @len: bytes
+ * @offset: of the data from the start of the frame
+ * @flags: %TP4_PKT_CONT, %TP4_META
+ * @error: the frame's packet is refused with this errno; %SW_KEPT: the receiver
+ *         of the packet has kept the frame
+ * @idx: frame number
+ */
+struct sw_frag {
+	const u8 *data;
+	u32 len;
+	u16 offset;
+	u8 flags;
+	u8 error;
+	u64 idx;
+};
+
+/**
+ * struct sw_packet - a packet to deliver
+ * @frag: its frames
+ * @nr: how many
+ * @len: bytes
+ * @meta: checked metadata in memory of the switch, or NULL
+ * @from: the source whose frames they are, if the receiver may keep them, or
+ *        NULL: it copies them. A receiver that keeps them clears it.
+ */
+struct sw_packet {
+	struct sw_frag *frag;
+	unsigned int nr;
+	u32 len;
+	const struct tpacket4_meta *meta;
+	struct sw_source *from;
+};
+
+/**
+ * struct sw_source_ops - how packets come from a source
+ * @input: fill in frames of whole packets, up to %SW_FRAGS; return their number
+ * @done: the @n frames of @input are no longer needed
+ * @sleep: the source is not polled any more; return true if there are packets
+ */
+struct sw_source_ops {
+	unsigned int (*input)(struct sw_source *src, struct sw_frag *frag);
+	void (*done)(struct sw_source *src, const struct sw_frag *frag,
+		     unsigned int n);
+	bool (*sleep)(struct sw_source *src);
+};
+
+/**
+ * struct sw_source - a ring that packets come from
+ * @ops: its operations
+ * @ev: becomes active by this
+ * @port: its port
+ * @active: it is polled
+ * @idle: number of polls without a packet
+ * @kept: number of frames of the batch that receivers have kept
+ */
+struct sw_source {
+	const struct sw_source_ops *ops;
+	struct sw_event ev;
+	struct sw_port *port;
+	bool active;
+	unsigned int idle;
+	unsigned int kept;
+};
+
+/**
+ * struct sw_port_ops - what is different between kinds of ports
+ * @type: name of the kind
+ * @output: deliver a packet; return false if there is no room
+ * @flush: publish what @output has delivered
+ * @describe: write the rest of a line of the list of ports
+ * @free: remove it from epoll and free it
+ */
+struct sw_port_ops {
+	const char *type;
+	bool (*output)(struct sw_port *port, struct sw_packet *pkt);
+	void (*flush)(struct sw_port *port);
+	void (*describe)(struct sw_port *port, FILE *file);
+	void (*free)(struct sw_port *port);
+};
+
+/**
+ * struct sw_bucket - a limit of a port, by a token bucket
+ * @rate: tokens a second; 0: no limit
+ * @tokens: what is left
+ */
+struct sw_bucket {
+	u64 rate;
+	double tokens;
+};
+
+/**
+ * struct sw_counters - counters of a port
+ * @in: packets that came from it
+ * @in_bytes: their bytes
+ * @out: packets delivered to it
+ * @out_bytes: their bytes
+ * @out_drops: packets that it had no room for
+ * @in_errors: invalid descriptors and packets
+ * @in_limited: packets above its limits
+ * @in_nowhere: packets for nobody
+ * @out_errors: packets that the device has refused
+ */
+struct sw_counters {
+	u64 in, in_bytes, out, out_bytes;
+	u64 out_drops, in_errors, in_limited, in_nowhere, out_errors;
+};
+
+/**
+ * struct sw_port - a port
+ * @ops: its operations
+ * @sw: its switch
+ * @name: its name
+ * @nr: its number, 1 to %SW_PORTS
+ * @meta: it takes metadata
+ * @dirty: it is in sw->dirty
+ * @special: it has a limit or a mirror
+ * @gone: it is removed at the end of the round
+ * @count: counters
+ * @macs: number of addresses that were learned from it
+ * @max_macs: how many may be
+ * @unlearned: number of packets whose address was one too many
+ * @pps: limit of packets
+ * @bps: limit of bits
+ * @refilled: time of the last refill of @pps and @bps
+ * @mirror: copies of its packets go there, or NULL
+ */
+struct sw_port {
+	const struct sw_port_ops *ops;
+	struct sw *sw;
+	unsigned int nr;
+	bool meta, dirty, special, gone;
+	struct sw_counters count;
+	u32 macs, max_macs;
+	u64 unlearned;
+	struct sw_bucket pps, bps;
+	u64 refilled;
+	struct sw_mirror *mirror;
+	char name[SW_NAME];
+};
+
+enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
+
+/**
+ * struct sw - the switch
+ * @ports: the ports by number, or NULL
+ * @list: the ports
+ * @nr_ports: their number
+ * @active: the sources that are polled
+ * @nr_active: their number
+ * @dirty: ports with packets that are not published
+ * @nr_dirty: their number
+ * @lookup: how the receiver of a packet is found
+ * @file_lookup: the function of a shared object, for %SW_FILE
+ * @macs: table of addresses
+ * @now: the time, in ns of CLOCK_MONOTONIC, once a round
+ * @seconds: the same in seconds
+ * @age: how long an address is known, in seconds
+ * @spin: number of polls without a packet before a source sleeps
+ * @epoll: what it sleeps in
+ * @path: path of the socket for ring ports
+ * @frames: number of frames for devices
+ * @frame_size: bytes per frame
+ * @area: the frames of all devices
+ * @area_fd: packet socket that has registered @area, or -1
+ * @pool: frames that nobody has
+ * @pool_spare: number of frames that no device has reserved
+ * @stop: end
+ * @stalled: ports with packets that a device has not taken yet
+ * @gone: ports are to be removed at the end of the round
+ */
+struct sw {
+	struct sw_port *ports[SW_PORTS + 1];
+	struct sw_port *list[SW_PORTS];
+	unsigned int nr_ports;
+	struct sw_source **active;
+	unsigned int nr_active, max_active;
+	struct sw_port *dirty[SW_PORTS];
+	unsigned int nr_dirty;
+	enum sw_lookup lookup;
+	unsigned int (*file_lookup)(const void *data, unsigned int len,
+				    unsigned int port);
+	struct sw_macs *macs;
+	u64 now;
+	u32 seconds;
+	u32 age;
+	unsigned int spin;
+	int epoll;
+	const char *path;
+	u32 frames, frame_size;
+	struct tp4_area area;
+	int area_fd;
+	struct tp4_pool pool;
+	u32 pool_spare;
+	bool stop;
+	unsigned int stalled;
+	bool gone;
+};
+
+/* switch.c */
+int sw_watch(struct sw *sw, int fd, u32 events, struct sw_event *ev);
+void sw_activate(struct sw *sw, struct sw_source *src);
+void sw_quit_source(struct sw *sw, struct sw_source *src);
+void sw_run(struct sw *sw);
+
+/* port.c */
+int sw_port_add(struct sw *sw, struct sw_port *port, const char *name);
+void sw_port_remove(struct sw_port *port);
+void sw_port_reap(struct sw *sw);
+struct sw_port *sw_port_find(struct sw *sw, const char *name);
+bool sw_port_limited(struct sw_port *port, u32 len);
+void sw_port_set_special(struct sw_port *port);
+
+/* forward.c */
+void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n);
+void sw_flush(struct sw *sw);
+
+/* lookup.c */
+int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
+unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
+		       u32 len);
+void sw_forget(struct sw *sw, struct sw_port *port);
+void sw_macs_print(struct sw *sw, FILE *file);
+
+/* ring.c */
+struct tp4_port_req;
+int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, int area_fd,
+		int *fds, unsigned int pid);
+
+/* listen.c */
+int sw_listen(const char *path, unsigned int mode);
+int sw_listen_ports(struct sw *sw, unsigned int mode);
+
+/* dev.c */
+int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len);
+void sw_dev_retry(struct sw *sw);
+
+/* offload.c */
+bool sw_meta_ok(const struct tpacket4_meta *meta, u32 len);
+void sw_meta_copy(struct tpacket4_meta *to, const struct tpacket4_meta *from,
+		  u32 len);
+bool sw_offload(struct sw_port *out, const struct sw_packet *pkt);
+
+/* mirror.c */
+int sw_mirror_set(struct sw_port *port, const char *file);
+void sw_mirror_packet(struct sw_port *port, const struct sw_packet *pkt);
+void sw_mirror_flush(struct sw_mirror *mirror);
+
+/* ctl.c */
+int sw_listen_ctl(struct sw *sw, const char *path);
+int sw_command(struct sw *sw, char *line, FILE *reply);
+int sw_read_config(struct sw *sw, const char *file);
+
+/* client.c */
+int sw_ctl_main(int argc, char **argv);
+
+/* Is a packet one that the receiver cannot take as it is? */
+static inline bool sw_needs_offload(const struct sw_port *out,
+				    const struct sw_packet *pkt)
+{
+	return unlikely(pkt->meta) && !out->meta &&
+	       (pkt->meta->flags & (TP4_META_CSUM | TP4_META_GSO));
+}
+
+/* Put a port on the list of those to flush. */
+static inline void sw_mark_dirty(struct sw_port *port)
+{
+	if (!port->dirty) {
+		port->dirty = true;
+		port->sw->dirty[port->sw->nr_dirty++] = port;
+	}
+}
+
+/*
+ * Copy a frame, and not a byte more: what is behind it is not the receiver's.
+ * Short ones are copied in two halves that overlap, which takes no loop.
+ */
+static inline void sw_copy(u8 *to, const u8 *from, u32 len)
+{
+	if (likely(len >= 32 && len <= 64)) {
+		memcpy(to, from, 32);
+		memcpy(to + len - 32, from + len - 32, 32);
+	} else {
+		memcpy(to, from, len);
+	}
+}
+
+#endif /* __TPSWITCH_H */
