@@ -152,11 +152,12 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 	u32 nr, left;
 
 	tp4a_populate(tp4->rx);
-	nr = min(tp4a_to_do(tp4->rx, tp4->posted, &p), rq->vq->num_free);
+	nr = min(tp4a_get_unprocessed(tp4->rx, tp4->posted, &p),
+		 rq->vq->num_free);
 	if (unlikely(tp4->posted + nr < VIRTNET_TP4_RX_LOW)) {
 		if (tp4a_need_wakeup(tp4->rx, true)) {
 			tp4a_populate(tp4->rx);
-			nr = min(tp4a_to_do(tp4->rx, tp4->posted, &p),
+			nr = min(tp4a_get_unprocessed(tp4->rx, tp4->posted, &p),
 				 rq->vq->num_free);
 		} else {
 			virtnet_tp4_refill_later(tp4, nr);
@@ -338,7 +339,7 @@ static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit
 	xdp->redirect = 0;
 }
 
-static int virtnet_tp4_receive(struct virtnet_info *vi,
+static int virtnet_tp4_poll_rx(struct virtnet_info *vi,
 			       struct receive_queue *rq, int budget,
 			       unsigned int *xdp_xmit,
 			       struct virtnet_rq_stats *stats)
@@ -590,7 +591,7 @@ static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 
 	tp4a_need_wakeup(tp4->tx, false);
 	tp4a_populate(tp4->tx);
-	while (budget-- && tp4a_nr_to_do(tp4->tx)) {
+	while (budget-- && tp4a_nr_unprocessed(tp4->tx)) {
 		int err;
 		u32 len;
 
@@ -624,14 +625,14 @@ static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 	/* If the queue is full, an interrupt schedules NAPI. */
 	if (!room)
 		return true;
-	if (tp4a_nr_to_do(tp4->tx))
+	if (tp4a_nr_unprocessed(tp4->tx))
 		return false;
 	tp4a_need_wakeup(tp4->tx, true);
 	return !tp4a_has_work(tp4->tx);
 }
 
 /* Check whether the send queue needs NAPI for zero-copy packets. */
-static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
+static bool virtnet_tp4_has_tx(const struct virtnet_info *vi, int queue)
 {
 	return vi->sq[queue].tp4;
 }
@@ -641,7 +642,7 @@ static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
 /* Check for a zero-copy Rx ring. It gets packets as they were on the wire, so
  * guest offloads are disabled for the whole device.
  */
-static bool virtnet_tp4_receives(const struct virtnet_info *vi)
+static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
 {
 	const struct virtnet_tp4 *tp4;
 
@@ -819,7 +820,7 @@ static int virtnet_tp4_enable(struct virtnet_info *vi,
 		return -ENOMEM;
 
 	if (tp4->rx) {
-		if (!virtnet_tp4_receives(vi) && !vi->xdp_enabled) {
+		if (!virtnet_tp4_any_rx(vi) && !vi->xdp_enabled) {
 			err = virtnet_clear_guest_offloads(vi);
 			if (err)
 				goto free;
@@ -914,7 +915,7 @@ static void virtnet_tp4_restore(struct virtnet_info *vi)
 		virtnet_tp4_attach_rx(vi, tp4);
 		virtnet_tp4_attach_tx(vi, tp4);
 	}
-	if (virtnet_tp4_receives(vi))
+	if (virtnet_tp4_any_rx(vi))
 		virtnet_clear_guest_offloads(vi);
 }
 
@@ -933,7 +934,7 @@ static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 	return false;
 }
 
-static int virtnet_tp4_receive(struct virtnet_info *vi,
+static int virtnet_tp4_poll_rx(struct virtnet_info *vi,
 			       struct receive_queue *rq, int budget,
 			       unsigned int *xdp_xmit,
 			       struct virtnet_rq_stats *stats)
@@ -962,12 +963,12 @@ static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 	return true;
 }
 
-static bool virtnet_tp4_sends(const struct virtnet_info *vi, int queue)
+static bool virtnet_tp4_has_tx(const struct virtnet_info *vi, int queue)
 {
 	return false;
 }
 
-static bool virtnet_tp4_receives(const struct virtnet_info *vi)
+static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
 {
 	return false;
 }

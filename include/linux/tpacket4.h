@@ -9,11 +9,11 @@
  *
  * An array is itself a ring of frames:
  *
- *	start       curr          end
- *	  |  done     |  to do     |  room
+ *	start        curr           end
+ *	  |  processed |  unprocessed |  free
  *
- * In a Tx array, the frames to do are packets to send. In an Rx array they are
- * empty, and the frames done hold received packets.
+ * In a Tx array, the unprocessed frames are packets to send. In an Rx array
+ * they are empty, and the processed frames hold received packets.
  *
  * A driver whose device completes frames in order only has to count them. If
  * the device completes out of order, the driver identifies a Tx packet by its
@@ -125,7 +125,6 @@ struct tp4_packet_array {
 	u32			room;	/* data bytes that fit an empty frame */
 	u16			offset;	/* of the data in an empty frame */
 	u8			frame_shift; /* log2 of the frame size, or 0 */
-	u8			validation; /* of the source's descriptors */
 	const struct tp4_array_ops *ops; /* see net/packet/tp4_array.h */
 	void			*addr;	/* kernel address of @area, or NULL */
 	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */
@@ -666,8 +665,8 @@ static inline bool tp4a_next_frame(struct tp4_packet_array *a,
  * of its next frames the device has; @id says which of them it has returned.
  * Frames that the device has must therefore leave the array through this
  * function only. The driver must get all of them back before the array is freed
- * or tp4a_to_do() is called with a smaller @skip. Frames that the device
- * returns unused can be made available again with tp4a_recycle().
+ * or tp4a_get_unprocessed() is called with a smaller @skip. Frames that the
+ * device returns unused can be made available again with tp4a_recycle().
  */
 static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 				   struct tp4_frame_set *p)
@@ -728,41 +727,41 @@ static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 }
 
 /**
- * tp4a_nr_done() - count the frames that have been processed but not flushed
+ * tp4a_nr_processed() - count the frames that are processed but not flushed
  * @a:	the array
  *
  * Return: the number of frames.
  */
-static inline u32 tp4a_nr_done(const struct tp4_packet_array *a)
+static inline u32 tp4a_nr_processed(const struct tp4_packet_array *a)
 {
 	return a->curr - a->start;
 }
 
 /**
- * tp4a_nr_to_do() - count the frames that have not been processed
+ * tp4a_nr_unprocessed() - count the frames that have not been processed
  * @a:	the array
  *
  * Return: the number of frames.
  */
-static inline u32 tp4a_nr_to_do(const struct tp4_packet_array *a)
+static inline u32 tp4a_nr_unprocessed(const struct tp4_packet_array *a)
 {
 	return a->end - a->curr;
 }
 
 /**
- * tp4a_to_do() - get frames that have not been processed
+ * tp4a_get_unprocessed() - get frames that have not been processed
  * @a:		the array
  * @skip:	how many frames to skip at the start: for Rx, those that the
  *		hardware already has
  * @p:		set to the frames; the driver may walk them by @p->curr
  *
- * With tp4a_processed(), for drivers that exchange frames with the hardware in
+ * With tp4a_advance(), for drivers that exchange frames with the hardware in
  * batches.
  *
  * Return: the number of frames after the skipped ones.
  */
-static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
-			     struct tp4_frame_set *p)
+static inline u32 tp4a_get_unprocessed(struct tp4_packet_array *a, u32 skip,
+				       struct tp4_frame_set *p)
 {
 	p->pkt_arr = a;
 	p->start = a->curr + skip;
@@ -772,11 +771,11 @@ static inline u32 tp4a_to_do(struct tp4_packet_array *a, u32 skip,
 }
 
 /**
- * tp4a_processed() - count frames as processed
+ * tp4a_advance() - count frames as processed
  * @a:	the array
- * @nr:	how many frames, starting with the first one to do
+ * @nr:	how many frames, starting with the first unprocessed one
  */
-static inline void tp4a_processed(struct tp4_packet_array *a, u32 nr)
+static inline void tp4a_advance(struct tp4_packet_array *a, u32 nr)
 {
 	a->curr += nr;
 }

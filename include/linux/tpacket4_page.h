@@ -113,13 +113,14 @@ static inline void *tp4f_page_start(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4a_done() - get the frames that have been processed but not flushed
+ * tp4a_get_processed() - get the frames that are processed but not flushed
  * @a:	the array
  * @p:	set to the frames; the driver may walk them by @p->curr
  *
  * Return: the number of frames.
  */
-static inline u32 tp4a_done(struct tp4_packet_array *a, struct tp4_frame_set *p)
+static inline u32 tp4a_get_processed(struct tp4_packet_array *a,
+				     struct tp4_frame_set *p)
 {
 	p->pkt_arr = a;
 	p->start = a->start;

@@ -181,7 +181,7 @@ static bool tp4a_make_room(struct tp4_packet_array *a, u32 nr)
 		if (nr <= a->end - a->curr)
 			return true;
 	}
-	a->ops->no_frame(a);
+	a->ops->count_drop(a);
 	return false;
 }
 

@@ -24,7 +24,7 @@ struct tp4_zc_ring {
 };
 
 /**
- * enum tp4_validation - validation of the descriptors that are taken
+ * enum tp4_validation - validation of the descriptors that a source takes
  * @TP4_VALIDATION_NONE: none, the source is the kernel
  * @TP4_VALIDATION_IDX:	check the frame number (Rx)
  * @TP4_VALIDATION_DESC: check the whole descriptor (Tx)
@@ -37,15 +37,17 @@ enum tp4_validation {
 
 /**
  * struct tp4_array_ops - operations of an array's source and sink
+ * @validation: what @populate checks
  * @populate:	add frames at the end of the array
  * @flush:	take the frames up to @end; returns the number of packets
- * @no_frame:	count a packet that was dropped because of too few frames
+ * @count_drop:	count a packet that found too few frames (Rx)
  * @free:	take all frames, in any state
  */
 struct tp4_array_ops {
+	enum tp4_validation	validation;
 	void	(*populate)(struct tp4_packet_array *a);
 	int	(*flush)(struct tp4_packet_array *a, u32 end);
-	void	(*no_frame)(struct tp4_packet_array *a);
+	void	(*count_drop)(struct tp4_packet_array *a);
 	void	(*free)(struct tp4_packet_array *a);
 };
 
@@ -60,6 +62,8 @@ static inline void tp4a_reset_frame(const struct tp4_packet_array *a,
 
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
+bool tp4a_map(struct tp4_packet_array *a);
+void tp4a_unmap(struct tp4_packet_array *a);
 int tp4a_run_xdp(struct tp4_packet_array *a);
 void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end);
 

@@ -171,7 +171,6 @@ struct tp4_packet_array *tp4a_page_new(size_t elems, struct device *dev)
 	}
 	pages->holes = true;
 	a->queue_opaque = pages;
-	a->validation = TP4_VALIDATION_NONE;
 	a->dev = dev;
 	return a;
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Packet arrays with a TPACKET_V4 ring as source and sink */
 
-#include <linux/dma-mapping.h>
 #include <linux/export.h>
-#include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/net_tstamp.h>
-#include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/tpacket4.h>
 #include <net/busy_poll.h>
+#include <net/net_debug.h>
 
 #include "internal.h"
 #include "tp4_area.h"
@@ -17,29 +14,6 @@
 #include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_status.h"
-
-/**
- * struct tp4_mapping - DMA mapping of an area
- * @list:	entry of tp4_mappings
- * @area:	the area
- * @dev:	the device
- * @users:	number of arrays that use it
- * @contiguous:	the DMA addresses are contiguous, so that @dma[0] is enough
- * @dma:	DMA address of each page
- *
- * Shared by all arrays of the area, as frames may move from one to another.
- */
-struct tp4_mapping {
-	struct list_head	list;
-	const struct tp4_area	*area;
-	struct device		*dev;
-	unsigned int		users;
-	bool			contiguous;
-	dma_addr_t		dma[];
-};
-
-static LIST_HEAD(tp4_mappings);
-static DEFINE_MUTEX(tp4_mappings_lock);
 
 static struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
 {
@@ -213,14 +187,6 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 		tp4q_wake(q);
 }
 
-static void tp4a_populate_ring(struct tp4_packet_array *a)
-{
-	if (a->validation == TP4_VALIDATION_IDX)
-		tp4a_rx_populate(a);
-	else
-		tp4a_tx_populate(a);
-}
-
 static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 {
 	struct sock *sk = tp4a_zc_ring(a)->q->sk;
@@ -364,15 +330,8 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	return packets;
 }
 
-static int tp4a_flush_ring(struct tp4_packet_array *a, u32 end)
-{
-	if (a->validation == TP4_VALIDATION_IDX)
-		return tp4a_rx_flush(a, end);
-	return tp4a_tx_flush(a, end);
-}
-
 /* With TP4_RING_TO_STACK, the stack gets copies of the packets. */
-static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
+static int tp4a_rx_flush_to_both(struct tp4_packet_array *a, u32 end)
 {
 	int packets;
 
@@ -382,94 +341,13 @@ static int tp4a_flush_to_both(struct tp4_packet_array *a, u32 end)
 	return packets;
 }
 
-static void tp4a_no_posted_frame(struct tp4_packet_array *a)
+static void tp4a_rx_count_drop(struct tp4_packet_array *a)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 
 	tp4q_rx_count_drop(q);
 	if (q->sk)
 		q->sk->sk_data_ready(q->sk);
-}
-
-static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
-					    const struct device *dev)
-{
-	struct tp4_mapping *m;
-
-	list_for_each_entry(m, &tp4_mappings, list) {
-		if (m->area == area && m->dev == dev)
-			return m;
-	}
-	return NULL;
-}
-
-static void tp4_mapping_free(struct tp4_mapping *m, unsigned long pages)
-{
-	while (pages--)
-		dma_unmap_page_attrs(m->dev, m->dma[pages], PAGE_SIZE,
-				     DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
-	kvfree(m);
-}
-
-static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
-					   struct device *dev)
-{
-	struct tp4_mapping *m;
-	unsigned long i;
-
-	m = kvzalloc(struct_size(m, dma, area->nr_pages),
-		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!m)
-		return NULL;
-
-	m->area = area;
-	m->dev = dev;
-	m->contiguous = true;
-	for (i = 0; i < area->nr_pages; i++) {
-		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
-					       PAGE_SIZE, DMA_BIDIRECTIONAL,
-					       DMA_ATTR_SKIP_CPU_SYNC);
-		if (dma_mapping_error(dev, m->dma[i])) {
-			tp4_mapping_free(m, i);
-			return NULL;
-		}
-		if (m->dma[i] != m->dma[0] + i * PAGE_SIZE)
-			m->contiguous = false;
-	}
-	list_add(&m->list, &tp4_mappings);
-	return m;
-}
-
-static bool tp4a_map(struct tp4_packet_array *a)
-{
-	struct tp4_mapping *m;
-
-	mutex_lock(&tp4_mappings_lock);
-	m = tp4_mapping_find(a->area, a->dev);
-	if (!m)
-		m = tp4_mapping_new(a->area, a->dev);
-	if (m) {
-		m->users++;
-		a->dma = m->contiguous ? NULL : m->dma;
-		a->dma_base = m->dma[0];
-	}
-	mutex_unlock(&tp4_mappings_lock);
-	return m;
-}
-
-static void tp4a_unmap(struct tp4_packet_array *a)
-{
-	struct tp4_mapping *m;
-
-	if (!a->dev)
-		return;
-	mutex_lock(&tp4_mappings_lock);
-	m = tp4_mapping_find(a->area, a->dev);
-	if (!--m->users) {
-		list_del(&m->list);
-		tp4_mapping_free(m, m->area->nr_pages);
-	}
-	mutex_unlock(&tp4_mappings_lock);
 }
 
 /* Return all frames to the ring, with the ring's error. */
@@ -492,26 +370,35 @@ static void tp4a_give_back(struct tp4_packet_array *a)
 	tp4a_unmap(a);
 }
 
-static const struct tp4_array_ops tp4a_ring_ops = {
-	.populate = tp4a_populate_ring,
-	.flush = tp4a_flush_ring,
-	.no_frame = tp4a_no_posted_frame,
+static const struct tp4_array_ops tp4a_rx_ops = {
+	.validation = TP4_VALIDATION_IDX,
+	.populate = tp4a_rx_populate,
+	.flush = tp4a_rx_flush,
+	.count_drop = tp4a_rx_count_drop,
 	.free = tp4a_give_back,
 };
 
 /* For TP4_RING_TO_STACK. Separate operations, so that other rings need no
  * check.
  */
-static const struct tp4_array_ops tp4a_to_stack_ops = {
-	.populate = tp4a_populate_ring,
-	.flush = tp4a_flush_to_both,
-	.no_frame = tp4a_no_posted_frame,
+static const struct tp4_array_ops tp4a_rx_to_stack_ops = {
+	.validation = TP4_VALIDATION_IDX,
+	.populate = tp4a_rx_populate,
+	.flush = tp4a_rx_flush_to_both,
+	.count_drop = tp4a_rx_count_drop,
+	.free = tp4a_give_back,
+};
+
+static const struct tp4_array_ops tp4a_tx_ops = {
+	.validation = TP4_VALIDATION_DESC,
+	.populate = tp4a_tx_populate,
+	.flush = tp4a_tx_flush,
 	.free = tp4a_give_back,
 };
 
 static struct tp4_packet_array *
-tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
-	      enum tp4_validation validation)
+tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
+	      size_t elems, struct device *dev)
 {
 	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
@@ -519,7 +406,7 @@ tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
 	/* The array holds all frames of the ring that the kernel owns, so it
 	 * need not be larger than the ring.
 	 */
-	a = tp4a_new(&tp4a_ring_ops, min_t(size_t, elems, q->mask + 1));
+	a = tp4a_new(ops, min_t(size_t, elems, q->mask + 1));
 	if (!a)
 		return NULL;
 
@@ -528,7 +415,6 @@ tp4a_ring_new(struct tp4_zc_ring *ring, size_t elems, struct device *dev,
 	a->addr = q->area->addr;
 	a->pages = q->area->pages;
 	a->frame_shift = q->area->frame_shift;
-	a->validation = validation;
 	a->dev = dev;
 	a->meta = q->meta;
 	if (dev && !tp4a_map(a)) {
@@ -574,12 +460,12 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
-	a = tp4a_ring_new(ring, elems, dev, TP4_VALIDATION_IDX);
+	a = tp4a_ring_new(q->flags & TP4_RING_TO_STACK ?
+			  &tp4a_rx_to_stack_ops : &tp4a_rx_ops,
+			  ring, elems, dev);
 	if (!a)
 		return NULL;
 
-	if (q->flags & TP4_RING_TO_STACK)
-		a->ops = &tp4a_to_stack_ops;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(ring);
 	/* Let the array take frames that copy mode has taken but not used. */
@@ -600,7 +486,7 @@ EXPORT_SYMBOL_GPL(tp4a_rx_new);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 				     struct device *dev)
 {
-	return tp4a_ring_new(tx_opaque, elems, dev, TP4_VALIDATION_DESC);
+	return tp4a_ring_new(&tp4a_tx_ops, tx_opaque, elems, dev);
 }
 EXPORT_SYMBOL_GPL(tp4a_tx_new);
 
@@ -619,6 +505,7 @@ bool tp4a_has_work(const struct tp4_packet_array *a)
 {
 	u32 end = READ_ONCE(a->end);
 
+	DEBUG_NET_WARN_ON_ONCE(a->ops->validation != TP4_VALIDATION_DESC);
 	if (READ_ONCE(a->curr) != end)
 		return true;
 	return tp4q_tx_ready(tp4a_zc_ring(a)->q,

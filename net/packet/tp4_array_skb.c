@@ -287,14 +287,16 @@ static void tp4a_free_source(struct tp4_packet_array *a)
 	kfree(source);
 }
 
-static void tp4a_no_skb(struct tp4_packet_array *a)
+/* The caller of tp4a_copy_packet() counts it. */
+static void tp4a_skb_count_drop(struct tp4_packet_array *a)
 {
 }
 
 static const struct tp4_array_ops tp4a_skb_source_ops = {
+	.validation = TP4_VALIDATION_NONE,
 	.populate = tp4a_populate_skbs,
 	.flush = tp4a_consume_skbs,
-	.no_frame = tp4a_no_skb,
+	.count_drop = tp4a_skb_count_drop,
 	.free = tp4a_free_source,
 };
 
@@ -325,7 +327,6 @@ struct tp4_packet_array *tp4a_skb_source_new(size_t elems)
 	source->curr = &source->head;
 	source->tail = &source->head;
 	a->queue_opaque = source;
-	a->validation = TP4_VALIDATION_NONE;
 	return a;
 }
 EXPORT_SYMBOL_GPL(tp4a_skb_source_new);
@@ -450,9 +451,10 @@ static void tp4a_free_sink(struct tp4_packet_array *a)
 }
 
 static const struct tp4_array_ops tp4a_skb_sink_ops = {
+	.validation = TP4_VALIDATION_NONE,
 	.populate = tp4a_populate_empty,
 	.flush = tp4a_deliver_skbs,
-	.no_frame = tp4a_no_skb,
+	.count_drop = tp4a_skb_count_drop,
 	.free = tp4a_free_sink,
 };
 
@@ -487,7 +489,6 @@ tp4a_skb_sink_new(size_t elems, void *opaque,
 	a->queue_opaque = sink;
 	a->offset = TP4_SKB_OFFSET;
 	a->room = TP4_SKB_ROOM;
-	a->validation = TP4_VALIDATION_NONE;
 	return a;
 }
 EXPORT_SYMBOL_GPL(tp4a_skb_sink_new);

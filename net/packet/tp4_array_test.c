@@ -173,7 +173,7 @@ static void put_back_last(struct tp4_test *t)
 	tp4a_reuse(t->rxa, 4);
 }
 
-static void fills_and_flushes_at_every_level(struct kunit *test)
+static void populate_and_flush_at_any_index(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -242,7 +242,7 @@ static void take_all(struct kunit *test, u32 nr)
 	}
 }
 
-static void takes_no_more_than_fits(struct kunit *test)
+static void populate_stops_at_array_size(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 
@@ -251,7 +251,7 @@ static void takes_no_more_than_fits(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
-static void what_is_taken_is_work(struct kunit *test)
+static void has_work_with_unprocessed_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -272,7 +272,7 @@ static void what_is_taken_is_work(struct kunit *test)
 }
 
 /* Otherwise NAPI would never complete. */
-static void half_a_chain_is_no_work(struct kunit *test)
+static void no_work_with_incomplete_packet(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	u32 i;
@@ -305,7 +305,7 @@ static void half_a_chain_is_no_work(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
-static void what_has_no_room_is_no_work(struct kunit *test)
+static void no_work_without_room(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -324,7 +324,7 @@ static void what_has_no_room_is_no_work(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
-static void one_run_refuses_so_many(struct kunit *test)
+static void populate_limits_refusals(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -346,7 +346,7 @@ static void one_run_refuses_so_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->rxa->end, 1);
 }
 
-static void chains_are_cut_to_frames(struct kunit *test)
+static void copy_to_smaller_frames(struct kunit *test)
 {
 	static const u32 lens[][2] = {	/* frames, bytes of each */
 		{ 1, ROOM }, { 2, 30 }, { 2, ROOM }, { 3, 1000 }, { 17, 100 },
@@ -380,7 +380,7 @@ static void chains_are_cut_to_frames(struct kunit *test)
 	}
 }
 
-static void walks_over_the_frames_of_a_packet(struct kunit *test)
+static void frame_set_iteration(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -401,7 +401,7 @@ static void walks_over_the_frames_of_a_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
 }
 
-static void bad_descriptors_go_straight_back(struct kunit *test)
+static void populate_returns_invalid_descs(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -448,7 +448,7 @@ static void bad_descriptors_go_straight_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 8);
 }
 
-static void drivers_error_comes_back(struct kunit *test)
+static void driver_error_is_returned(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -468,7 +468,7 @@ static void drivers_error_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->tx.reaped, 3);
 }
 
-static void flushes_what_is_completed(struct kunit *test)
+static void flush_completed_packets(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p[4];
@@ -528,7 +528,7 @@ static void no_wakeup(struct sock *sk)
 /* Metadata of the driver moves with the frames of a packet, and the hardware
  * timestamp is used if the program has requested it.
  */
-static void what_is_told_goes_with_the_packet(struct kunit *test)
+static void driver_metadata_reaches_ring(struct kunit *test)
 {
 	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
 	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -651,7 +651,7 @@ static void what_is_told_goes_with_the_packet(struct kunit *test)
 }
 
 /* Metadata of skbs that no device of the selftests receives or sends */
-static void skbs_become_metadata(struct kunit *test)
+static void skb_metadata_reaches_ring(struct kunit *test)
 {
 	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
 	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -710,7 +710,7 @@ static void skbs_become_metadata(struct kunit *test)
 }
 
 /* As for a device that completes packets in order */
-static void flushes_as_many_as_were_sent(struct kunit *test)
+static void flush_sent_frames(struct kunit *test)
 {
 	static const u32 sent[] = { 0, 1, 3, 4 };
 	struct tp4_test *t = test->priv;
@@ -718,21 +718,21 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	u32 i, k, nr = 0;
 
 	arrays_new(test, false);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 0);
+	KUNIT_EXPECT_EQ(test, tp4a_get_unprocessed(t->txa, 0, &p), 0);
 	for (i = 0; i < 10; i++)
 		post_packet(t, i, 1, 60 + i, 0);
 	tp4a_populate(t->txa);
-	KUNIT_ASSERT_EQ(test, tp4a_to_do(t->txa, 0, &p), 10);
+	KUNIT_ASSERT_EQ(test, tp4a_get_unprocessed(t->txa, 0, &p), 10);
 	for (i = 0; i < 8; i++, p.curr++) {
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), i);
 		KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 60 + i);
 	}
-	tp4a_processed(t->txa, 7);
+	tp4a_advance(t->txa, 7);
 	/* The eighth is no good. */
 	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 7);
 	tp4f_set_error(&p, EMSGSIZE);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_get_unprocessed(t->txa, 0, &p), 2);
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 8);
 
 	for (k = 0; k < ARRAY_SIZE(sent); k++) {
@@ -750,12 +750,12 @@ static void flushes_as_many_as_were_sent(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 1);
 	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 2);
-	KUNIT_EXPECT_EQ(test, tp4a_to_do(t->txa, 0, &p), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_get_unprocessed(t->txa, 0, &p), 2);
 }
 
 /* A packet of one frame only needs its length, whatever the frame was before.
  */
-static void empty_frames_are_like_new(struct kunit *test)
+static void reset_of_reused_frames(struct kunit *test)
 {
 	void (*how[])(struct tp4_test *t) = { put_back_all, put_back_last };
 	struct tp4_test *t = test->priv;
@@ -767,17 +767,17 @@ static void empty_frames_are_like_new(struct kunit *test)
 		for (i = 0; i < 4; i++)
 			post(&t->rx, i, 1234, 77, TP4_PKT_CONT);
 		tp4a_populate(t->rxa);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_get_unprocessed(t->rxa, 0, &p), 4);
 		for (i = 0; i < 4; i++) {
 			KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 			tp4f_set_frame(&p, 60, 300, i == 3);
 			tp4f_set_error(&p, EINVAL);
 		}
 		how[k](t);
-		KUNIT_ASSERT_EQ(test, tp4a_to_do(t->rxa, 0, &p), 4);
+		KUNIT_ASSERT_EQ(test, tp4a_get_unprocessed(t->rxa, 0, &p), 4);
 		for (; p.curr != p.end; p.curr++)
 			tp4f_set_len(&p, 99);
-		tp4a_processed(t->rxa, 4);
+		tp4a_advance(t->rxa, 4);
 		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 4);
 		for (i = 0; i < 4; i++) {
 			struct tpacket4_desc *desc = reap(&t->rx);
@@ -795,7 +795,7 @@ static void empty_frames_are_like_new(struct kunit *test)
 /* Descriptors that the kernel owns are marked on the ring until they are
  * returned, also if it owns all of them.
  */
-static void takes_no_slot_twice(struct kunit *test)
+static void populate_each_slot_once(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -808,15 +808,15 @@ static void takes_no_slot_twice(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
 	take_all(test, SLOTS);
-	tp4a_to_do(t->txa, 0, &p);
-	tp4a_processed(t->txa, SLOTS);
+	tp4a_get_unprocessed(t->txa, 0, &p);
+	tp4a_advance(t->txa, SLOTS);
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 	KUNIT_EXPECT_EQ(test, tp4a_flush(t->txa), SLOTS);
 	for (i = 0; i < SLOTS; i++)
 		KUNIT_ASSERT_NOT_NULL(test, reap(&t->tx));
 }
 
-static void recycled_frames_are_filled_again(struct kunit *test)
+static void recycle_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
@@ -843,7 +843,7 @@ static void recycled_frames_are_filled_again(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
 }
 
-static void spoilt_frames_go_to_the_end(struct kunit *test)
+static void reuse_moves_frames_to_end(struct kunit *test)
 {
 	/* Content of the array then: 0 to 2 to flush, the others empty */
 	static const u32 last[] = { 5, 6, ELEMS - 1, 4, 3 };
@@ -883,7 +883,7 @@ static void spoilt_frames_go_to_the_end(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tp4a_next_frame(t->rxa, &p));
 }
 
-static void one_area_exchanges_frames(struct kunit *test)
+static void add_packet_swaps_frames_of_one_area(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -915,7 +915,7 @@ static void one_area_exchanges_frames(struct kunit *test)
 	}
 }
 
-static void no_frame_is_a_drop(struct kunit *test)
+static void drop_without_posted_frame(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 
@@ -933,7 +933,7 @@ static void no_frame_is_a_drop(struct kunit *test)
 }
 
 /* More frames are taken from the ring. */
-static void a_full_array_is_flushed(struct kunit *test)
+static void copy_flushes_full_array(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	u32 i;
@@ -957,7 +957,7 @@ static void a_full_array_is_flushed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 0);
 }
 
-static void freed_arrays_give_all_back(struct kunit *test)
+static void free_returns_all_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -988,7 +988,7 @@ static void freed_arrays_give_all_back(struct kunit *test)
 	}
 }
 
-static void takes_over_what_copy_mode_had(struct kunit *test)
+static void rx_new_takes_frames_of_copy_mode(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -1009,7 +1009,7 @@ static void takes_over_what_copy_mode_had(struct kunit *test)
 			ELEMS);
 }
 
-static void skbs_become_packets(struct kunit *test)
+static void skb_source(struct kunit *test)
 {
 	static const u32 skbs[][3] = {	/* linear, frags, bytes of each */
 		{ 60, 0, 0 }, { 1500, 0, 0 }, { 14, 1, 1500 }, { 54, 3, 900 },
@@ -1101,7 +1101,7 @@ static struct sk_buff *skb_to_copy(struct kunit *test, u32 kind)
 	}
 }
 
-static void skbs_need_memory(struct kunit *test)
+static void skb_source_without_memory(struct kunit *test)
 {
 	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
 	struct tp4_frame_set p;
@@ -1134,7 +1134,7 @@ static void skbs_need_memory(struct kunit *test)
 }
 
 /* Data that the CPU must not read, and a GSO type that cannot be segmented */
-static void skbs_of_no_use_are_dropped(struct kunit *test)
+static void skb_source_drops_invalid_skbs(struct kunit *test)
 {
 	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
 	struct tp4_frame_set p;
@@ -1155,7 +1155,7 @@ static void skbs_of_no_use_are_dropped(struct kunit *test)
 	tp4a_free(from);
 }
 
-static void many_skbs_wait_for_room(struct kunit *test)
+static void skb_source_with_full_array(struct kunit *test)
 {
 	struct tp4_packet_array *from = tp4a_skb_source_new(ELEMS);
 	struct tp4_frame_set p;
@@ -1188,7 +1188,7 @@ static void keep_skb(void *opaque, struct sk_buff *skb)
 	t->skbs++;
 }
 
-static void packets_become_skbs(struct kunit *test)
+static void skb_sink(struct kunit *test)
 {
 	static const u32 lens[][2] = {	/* frames, bytes of each */
 		{ 1, 60 }, { 1, 1514 }, { 1, FRAME_BYTES - 64 }, { 2, 30 },
@@ -1235,7 +1235,7 @@ static void packets_become_skbs(struct kunit *test)
 }
 
 /* More bytes than the frags of two skbs hold */
-static void a_long_packet_becomes_a_chain(struct kunit *test)
+static void skb_sink_with_many_frames(struct kunit *test)
 {
 	struct sk_buff *skb = skb_of(test, 0, TP4_MAX_FRAMES, 3500);
 	struct tp4_packet_array *from, *to;
@@ -1272,7 +1272,7 @@ static void a_long_packet_becomes_a_chain(struct kunit *test)
 /* A packet is dropped if an skb, or a second one for it, cannot be allocated.
  * Packets after it are not dropped.
  */
-static void packets_need_memory(struct kunit *test)
+static void skb_sink_without_memory(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tp4_packet_array *to;
@@ -1359,13 +1359,13 @@ static void expect_dma(struct kunit *test, bool contiguous)
 	kunit_device_unregister(test, dev);
 }
 
-static void dma_addresses_follow_the_frames(struct kunit *test)
+static void contiguous_dma_addresses(struct kunit *test)
 {
 	expect_dma(test, true);
 }
 
 /* All pages but one have contiguous DMA addresses. */
-static void dma_addresses_are_looked_up(struct kunit *test)
+static void scattered_dma_addresses(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	u32 nr = t->area[0].nr_pages;
@@ -1374,7 +1374,7 @@ static void dma_addresses_are_looked_up(struct kunit *test)
 	expect_dma(test, false);
 }
 
-static void frames_are_neither_lost_nor_doubled(struct kunit *test)
+static void each_frame_returned_once(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -1445,7 +1445,7 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 /* Packets of one to three frames that the device completes out of order. The
  * slots of the ring are returned in order.
  */
-static void packets_complete_in_any_order(struct kunit *test)
+static void tx_out_of_order_completion(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct {
@@ -1514,7 +1514,7 @@ static void any_order_take(struct kunit *test, struct any_order *any)
 	u32 nr, i;
 
 	tp4a_populate(t->rxa);
-	nr = tp4a_to_do(t->rxa, any->nr, &p);
+	nr = tp4a_get_unprocessed(t->rxa, any->nr, &p);
 	KUNIT_ASSERT_LE(test, any->nr + nr, ELEMS);
 	nr = min(nr, prandom_u32_state(&any->rnd) % 16);
 	for (; nr; nr--, p.curr++) {
@@ -1624,7 +1624,7 @@ static void any_order_run(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, any->posted[i]);
 }
 
-static void frames_are_filled_in_any_order(struct kunit *test)
+static void rx_out_of_order_completion(struct kunit *test)
 {
 	arrays_new(test, false);
 	any_order_run(test);
@@ -1671,7 +1671,7 @@ static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
 }
 
 /* The copy and the packet are dropped; the frame is reused. */
-static void xdp_tx_may_find_no_room(struct kunit *test)
+static void xdp_tx_with_full_queue(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct xdp_rxq_info rxq = {};
@@ -1736,7 +1736,7 @@ static int xmit_long(void *arg, struct xdp_frame *frame)
 	return 0;
 }
 
-static void xdp_gets_all_of_a_long_packet(struct kunit *test)
+static void xdp_with_many_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct xdp_rxq_info rxq = {};
@@ -1832,7 +1832,7 @@ static unsigned int pass_all(const void *ctx, const struct bpf_insn *insn)
 /* A driver may use bytes before the array's offset: for a VLAN tag, or where
  * only the first frame has a header.
  */
-static void xdp_gives_back_all_that_was_in_the_frames(struct kunit *test)
+static void xdp_copy_back_to_all_frames(struct kunit *test)
 {
 	xdp_passes_frames(test, 0, pass_all);
 }
@@ -1846,7 +1846,7 @@ static unsigned int take_a_frame(const void *ctx, const struct bpf_insn *insn)
 	return XDP_PASS;
 }
 
-static void xdp_may_take_more_than_a_frame(struct kunit *test)
+static void xdp_shrinks_by_more_than_a_frame(struct kunit *test)
 {
 	xdp_passes_frames(test, FRAME_BYTES, take_a_frame);
 }
@@ -1861,7 +1861,7 @@ static unsigned int expect_headroom(const void *ctx,
 }
 
 /* A tag that the driver puts back takes some of it. */
-static void xdp_has_less_headroom_before_a_tag(struct kunit *test)
+static void xdp_headroom_before_vlan_tag(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct xdp_rxq_info rxq = {};
@@ -1895,7 +1895,7 @@ static void xdp_has_less_headroom_before_a_tag(struct kunit *test)
 	tp4a_free(xdp.to_kernel);
 }
 
-static void xdp_sees_frames_in_any_order(struct kunit *test)
+static void xdp_with_out_of_order_completion(struct kunit *test)
 {
 	struct xdp_rxq_info rxq = {};
 	struct xdp_buff buff;
@@ -1913,47 +1913,47 @@ static void xdp_sees_frames_in_any_order(struct kunit *test)
 }
 
 static struct kunit_case tp4_array_cases[] = {
-	KUNIT_CASE(fills_and_flushes_at_every_level),
-	KUNIT_CASE(takes_no_more_than_fits),
-	KUNIT_CASE(what_is_taken_is_work),
-	KUNIT_CASE(half_a_chain_is_no_work),
-	KUNIT_CASE(what_has_no_room_is_no_work),
-	KUNIT_CASE(one_run_refuses_so_many),
-	KUNIT_CASE(chains_are_cut_to_frames),
-	KUNIT_CASE(walks_over_the_frames_of_a_packet),
-	KUNIT_CASE(bad_descriptors_go_straight_back),
-	KUNIT_CASE(drivers_error_comes_back),
-	KUNIT_CASE(flushes_what_is_completed),
-	KUNIT_CASE(what_is_told_goes_with_the_packet),
-	KUNIT_CASE(skbs_become_metadata),
-	KUNIT_CASE(flushes_as_many_as_were_sent),
-	KUNIT_CASE(empty_frames_are_like_new),
-	KUNIT_CASE(takes_no_slot_twice),
-	KUNIT_CASE(recycled_frames_are_filled_again),
-	KUNIT_CASE(spoilt_frames_go_to_the_end),
-	KUNIT_CASE(one_area_exchanges_frames),
-	KUNIT_CASE(no_frame_is_a_drop),
-	KUNIT_CASE(a_full_array_is_flushed),
-	KUNIT_CASE(freed_arrays_give_all_back),
-	KUNIT_CASE(takes_over_what_copy_mode_had),
-	KUNIT_CASE(skbs_become_packets),
-	KUNIT_CASE(skbs_need_memory),
-	KUNIT_CASE(skbs_of_no_use_are_dropped),
-	KUNIT_CASE(many_skbs_wait_for_room),
-	KUNIT_CASE(packets_become_skbs),
-	KUNIT_CASE(a_long_packet_becomes_a_chain),
-	KUNIT_CASE(packets_need_memory),
-	KUNIT_CASE(dma_addresses_follow_the_frames),
-	KUNIT_CASE(dma_addresses_are_looked_up),
-	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
-	KUNIT_CASE(packets_complete_in_any_order),
-	KUNIT_CASE(frames_are_filled_in_any_order),
-	KUNIT_CASE(xdp_sees_frames_in_any_order),
-	KUNIT_CASE(xdp_tx_may_find_no_room),
-	KUNIT_CASE(xdp_gets_all_of_a_long_packet),
-	KUNIT_CASE(xdp_gives_back_all_that_was_in_the_frames),
-	KUNIT_CASE(xdp_may_take_more_than_a_frame),
-	KUNIT_CASE(xdp_has_less_headroom_before_a_tag),
+	KUNIT_CASE(populate_and_flush_at_any_index),
+	KUNIT_CASE(populate_stops_at_array_size),
+	KUNIT_CASE(has_work_with_unprocessed_frames),
+	KUNIT_CASE(no_work_with_incomplete_packet),
+	KUNIT_CASE(no_work_without_room),
+	KUNIT_CASE(populate_limits_refusals),
+	KUNIT_CASE(copy_to_smaller_frames),
+	KUNIT_CASE(frame_set_iteration),
+	KUNIT_CASE(populate_returns_invalid_descs),
+	KUNIT_CASE(driver_error_is_returned),
+	KUNIT_CASE(flush_completed_packets),
+	KUNIT_CASE(driver_metadata_reaches_ring),
+	KUNIT_CASE(skb_metadata_reaches_ring),
+	KUNIT_CASE(flush_sent_frames),
+	KUNIT_CASE(reset_of_reused_frames),
+	KUNIT_CASE(populate_each_slot_once),
+	KUNIT_CASE(recycle_frames),
+	KUNIT_CASE(reuse_moves_frames_to_end),
+	KUNIT_CASE(add_packet_swaps_frames_of_one_area),
+	KUNIT_CASE(drop_without_posted_frame),
+	KUNIT_CASE(copy_flushes_full_array),
+	KUNIT_CASE(free_returns_all_frames),
+	KUNIT_CASE(rx_new_takes_frames_of_copy_mode),
+	KUNIT_CASE(skb_source),
+	KUNIT_CASE(skb_source_without_memory),
+	KUNIT_CASE(skb_source_drops_invalid_skbs),
+	KUNIT_CASE(skb_source_with_full_array),
+	KUNIT_CASE(skb_sink),
+	KUNIT_CASE(skb_sink_with_many_frames),
+	KUNIT_CASE(skb_sink_without_memory),
+	KUNIT_CASE(contiguous_dma_addresses),
+	KUNIT_CASE(scattered_dma_addresses),
+	KUNIT_CASE(each_frame_returned_once),
+	KUNIT_CASE(tx_out_of_order_completion),
+	KUNIT_CASE(rx_out_of_order_completion),
+	KUNIT_CASE(xdp_with_out_of_order_completion),
+	KUNIT_CASE(xdp_tx_with_full_queue),
+	KUNIT_CASE(xdp_with_many_frames),
+	KUNIT_CASE(xdp_copy_back_to_all_frames),
+	KUNIT_CASE(xdp_shrinks_by_more_than_a_frame),
+	KUNIT_CASE(xdp_headroom_before_vlan_tag),
 	{}
 };
 

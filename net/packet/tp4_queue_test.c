@@ -74,7 +74,7 @@ static void publish(struct tp4_test *t, unsigned long pos, u32 nr)
 	}
 }
 
-static void rx_takes_what_is_posted(struct kunit *test)
+static void rx_take_posted(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -111,7 +111,7 @@ static void rx_takes_what_is_posted(struct kunit *test)
 }
 
 /* A slot that is being filled has TP4_DESC_KERNEL set, like a posted one. */
-static void rx_takes_no_slot_twice(struct kunit *test)
+static void rx_take_each_slot_once(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long first, pos;
@@ -130,7 +130,7 @@ static void rx_takes_no_slot_twice(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, reap(t));
 }
 
-static void rx_refuses_bad_frames(struct kunit *test)
+static void rx_refuse_invalid_frames(struct kunit *test)
 {
 	static const u64 bad[] = { FRAMES, U32_MAX, 1ULL << 32, U64_MAX };
 	struct tp4_test *t = test->priv;
@@ -167,7 +167,7 @@ static void rx_refuses_bad_frames(struct kunit *test)
 			ARRAY_SIZE(bad) * 8);
 }
 
-static void rx_survives_only_bad_frames(struct kunit *test)
+static void rx_refuse_full_ring_of_invalid_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -188,7 +188,7 @@ static void rx_survives_only_bad_frames(struct kunit *test)
 /* Zero-copy mode takes over a ring from which copy mode has taken frames for a
  * packet that needs more.
  */
-static void rx_untakes_what_is_not_used(struct kunit *test)
+static void rx_put_back_unused(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc *desc;
@@ -221,7 +221,7 @@ static void rx_untakes_what_is_not_used(struct kunit *test)
 	}
 }
 
-static void tx_peeks_whole_packets(struct kunit *test)
+static void tx_peek_whole_packets(struct kunit *test)
 {
 	struct tpacket4_desc descs[4], back[SLOTS] = {};
 	struct tp4_test *t = test->priv;
@@ -251,7 +251,7 @@ static void tx_peeks_whole_packets(struct kunit *test)
 	}
 }
 
-static void tx_tells_a_chain_that_is_too_long(struct kunit *test)
+static void tx_detect_too_long_chain(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc descs[4];
@@ -264,7 +264,7 @@ static void tx_tells_a_chain_that_is_too_long(struct kunit *test)
 }
 
 /* Zero-copy mode has a fixed limit, copy mode the ring's size. */
-static void tx_limits_a_chain(struct kunit *test)
+static void tx_chain_limit(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc descs[SLOTS];
@@ -286,7 +286,7 @@ static void tx_limits_a_chain(struct kunit *test)
 }
 
 /* A descriptor has room for 8 bits. */
-static void errors_fit_a_descriptor(struct kunit *test)
+static void desc_error(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, EINVAL, tp4_desc_error(EINVAL));
 	KUNIT_EXPECT_EQ(test, EOPNOTSUPP, tp4_desc_error(EOPNOTSUPP));
@@ -295,7 +295,7 @@ static void errors_fit_a_descriptor(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, EIO, tp4_desc_error(MAX_ERRNO));
 }
 
-static void tx_takes_no_slot_twice(struct kunit *test)
+static void tx_take_each_slot_once(struct kunit *test)
 {
 	struct tpacket4_desc desc, back = {};
 	struct tp4_test *t = test->priv;
@@ -315,7 +315,7 @@ static void tx_takes_no_slot_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, tp4q_tx_peek(&t->q, &desc, 1));
 }
 
-static void tx_checks_every_field(struct kunit *test)
+static void tx_check_every_field(struct kunit *test)
 {
 	static const struct {
 		struct tpacket4_desc desc;
@@ -360,7 +360,7 @@ static void tx_checks_every_field(struct kunit *test)
 	}
 }
 
-static void tx_marks_the_bad_one_of_a_chain(struct kunit *test)
+static void tx_mark_invalid_desc_of_chain(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	u32 at, i;
@@ -385,7 +385,7 @@ static void tx_marks_the_bad_one_of_a_chain(struct kunit *test)
 	}
 }
 
-static void poll_sees_the_last_slot(struct kunit *test)
+static void poll_last_slot(struct kunit *test)
 {
 	struct tpacket4_desc desc, back = {};
 	struct tp4_test *t = test->priv;
@@ -406,7 +406,7 @@ static void poll_sees_the_last_slot(struct kunit *test)
 }
 
 /* With 32-bit longs, the counters wrap around after 2^32 packets. */
-static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
+static void poll_last_slot_after_wrap(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -426,7 +426,7 @@ static void poll_sees_the_last_slot_after_a_wrap(struct kunit *test)
 }
 
 /* As many slots as the program wants to be woken for, or all that there are */
-static void poll_counts_what_is_not_posted(struct kunit *test)
+static void poll_with_rcvlowat(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	unsigned long pos;
@@ -455,7 +455,7 @@ static void poll_counts_what_is_not_posted(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 4));
 }
 
-static void room_counts_posted_frames(struct kunit *test)
+static void rx_room(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	u32 i;
@@ -472,7 +472,7 @@ static void room_counts_posted_frames(struct kunit *test)
 /* A program posts valid and invalid frames at random, and the kernel returns
  * batches at random: each frame is returned exactly once.
  */
-static void frames_are_neither_lost_nor_doubled(struct kunit *test)
+static void each_frame_returned_once(struct kunit *test)
 {
 	u32 out[FRAMES] = {}, free[FRAMES], nr_free = FRAMES, i, bad = 0;
 	struct tp4_test *t = test->priv;
@@ -530,7 +530,7 @@ static void frames_are_neither_lost_nor_doubled(struct kunit *test)
 }
 
 /* A descriptor is counted as returned before it is published. */
-static void idle_means_published(struct kunit *test)
+static void idle_after_publish(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc desc = { .idx = 3 };
@@ -547,7 +547,7 @@ static void idle_means_published(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4q_is_idle(&t->q));
 }
 
-static void zc_counts_say_what_is_held(struct kunit *test)
+static void zc_held_by_counters(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
 	struct tpacket4_desc descs[] = {
@@ -608,25 +608,25 @@ static void zc_counts_say_what_is_held(struct kunit *test)
 }
 
 static struct kunit_case tp4_queue_cases[] = {
-	KUNIT_CASE(rx_takes_what_is_posted),
-	KUNIT_CASE(rx_takes_no_slot_twice),
-	KUNIT_CASE(rx_refuses_bad_frames),
-	KUNIT_CASE(rx_survives_only_bad_frames),
-	KUNIT_CASE(rx_untakes_what_is_not_used),
-	KUNIT_CASE(tx_peeks_whole_packets),
-	KUNIT_CASE(tx_tells_a_chain_that_is_too_long),
-	KUNIT_CASE(tx_limits_a_chain),
-	KUNIT_CASE(errors_fit_a_descriptor),
-	KUNIT_CASE(tx_takes_no_slot_twice),
-	KUNIT_CASE(tx_checks_every_field),
-	KUNIT_CASE(tx_marks_the_bad_one_of_a_chain),
-	KUNIT_CASE(poll_sees_the_last_slot),
-	KUNIT_CASE(poll_sees_the_last_slot_after_a_wrap),
-	KUNIT_CASE(poll_counts_what_is_not_posted),
-	KUNIT_CASE(room_counts_posted_frames),
-	KUNIT_CASE(idle_means_published),
-	KUNIT_CASE(zc_counts_say_what_is_held),
-	KUNIT_CASE(frames_are_neither_lost_nor_doubled),
+	KUNIT_CASE(rx_take_posted),
+	KUNIT_CASE(rx_take_each_slot_once),
+	KUNIT_CASE(rx_refuse_invalid_frames),
+	KUNIT_CASE(rx_refuse_full_ring_of_invalid_frames),
+	KUNIT_CASE(rx_put_back_unused),
+	KUNIT_CASE(tx_peek_whole_packets),
+	KUNIT_CASE(tx_detect_too_long_chain),
+	KUNIT_CASE(tx_chain_limit),
+	KUNIT_CASE(desc_error),
+	KUNIT_CASE(tx_take_each_slot_once),
+	KUNIT_CASE(tx_check_every_field),
+	KUNIT_CASE(tx_mark_invalid_desc_of_chain),
+	KUNIT_CASE(poll_last_slot),
+	KUNIT_CASE(poll_last_slot_after_wrap),
+	KUNIT_CASE(poll_with_rcvlowat),
+	KUNIT_CASE(rx_room),
+	KUNIT_CASE(idle_after_publish),
+	KUNIT_CASE(zc_held_by_counters),
+	KUNIT_CASE(each_frame_returned_once),
 	{}
 };
 

@@ -117,11 +117,11 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	struct tp4_dma dma;
 
 	tp4a_populate(rx);
-	nr = min(tp4a_to_do(rx, posted, &p), unused);
+	nr = min(tp4a_get_unprocessed(rx, posted, &p), unused);
 	if (unlikely(posted + nr < I40E_TP4_RX_LOW)) {
 		if (tp4a_need_wakeup(rx, true)) {
 			tp4a_populate(rx);
-			nr = min(tp4a_to_do(rx, posted, &p), unused);
+			nr = min(tp4a_get_unprocessed(rx, posted, &p), unused);
 		} else {
 			i40e_tp4_refill_later(rx_ring->tp4, nr);
 		}
@@ -341,7 +341,7 @@ static bool i40e_tp4_reap(struct i40e_ring *tx_ring)
 	tp4->tx_in_flight -= frames;
 	/* Frames refused since are behind the last run. */
 	if (!tp4->tx_in_flight)
-		frames = tp4a_nr_done(tp4->tx);
+		frames = tp4a_nr_processed(tp4->tx);
 	tp4a_flush_sent(tp4->tx, frames);
 	return ntc != head && !i40e_tp4_is_run(tx_ring, ntc);
 }
@@ -378,7 +378,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 	struct i40e_tx_desc *tx_desc;
 	struct tp4_frame_set p;
 
-	max = min(max, tp4a_to_do(tx, 0, &p));
+	max = min(max, tp4a_get_unprocessed(tx, 0, &p));
 	tx_desc = I40E_TX_DESC(tx_ring, ntu);
 	for (nr = 0; nr < max; nr++) {
 		u32 len = tp4f_get_frame_len(&p);
@@ -396,7 +396,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 			tx_desc = I40E_TX_DESC(tx_ring, 0);
 		}
 	}
-	tp4a_processed(tx, nr);
+	tp4a_advance(tx, nr);
 	run->ntu = ntu;
 	run->descs += nr;
 	run->packets += nr;
@@ -538,7 +538,7 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	struct i40e_tp4 *tp4 = tx_ring->tp4;
 
 	first->bytecount = run->descs;
-	first->gso_segs = tp4a_nr_done(tp4->tx) - tp4->tx_in_flight;
+	first->gso_segs = tp4a_nr_processed(tp4->tx) - tp4->tx_in_flight;
 	first->tx_flags = I40E_TX_FLAGS_TP4;
 	tp4->tx_in_flight += first->gso_segs;
 	I40E_TX_DESC(tx_ring, last)->cmd_type_offset_bsz |=
@@ -584,7 +584,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	u32 reserved = i40e_tp4_reserved(tx_ring);
 	struct netdev_queue *nq = txring_txq(tx_ring);
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
-	u32 room, before = tp4a_nr_to_do(tx);
+	u32 room, before = tp4a_nr_unprocessed(tx);
 	struct i40e_tp4_run run = {};
 
 	__netif_tx_lock(nq, smp_processor_id());
@@ -593,8 +593,8 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	/* Leave room for one packet of the maximum number of descriptors. */
 	room -= min(room, reserved + I40E_MAX_BUFFER_TXD - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
-	while (run.descs < room && tp4a_nr_to_do(tx) &&
-	       before - tp4a_nr_to_do(tx) < I40E_TP4_RUN) {
+	while (run.descs < room && tp4a_nr_unprocessed(tx) &&
+	       before - tp4a_nr_unprocessed(tx) < I40E_TP4_RUN) {
 		i40e_tp4_post_plain(tx_ring, &run, room - run.descs);
 		if (unlikely(run.descs < room))
 			i40e_tp4_post_packet(tx_ring, &run);
@@ -607,7 +607,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	if (unlikely(!tx_ring->tp4->tx_in_flight))
 		tp4a_flush(tx);
 	i40e_update_tx_stats(tx_ring, run.packets, run.bytes);
-	return tp4a_nr_to_do(tx) != before;
+	return tp4a_nr_unprocessed(tx) != before;
 }
 
 /**
@@ -629,7 +629,7 @@ bool i40e_tp4_clean_tx_irq(struct i40e_ring *tx_ring)
 	i40e_tp4_wake_stack(tx_ring);
 	tp4a_need_wakeup(tx, false);
 	tp4a_populate(tx);
-	for (; tp4a_nr_to_do(tx); runs++) {
+	for (; tp4a_nr_unprocessed(tx); runs++) {
 		if (runs == I40E_TP4_RUNS)
 			return false;
 		/* If the ring is full, an interrupt schedules NAPI. */

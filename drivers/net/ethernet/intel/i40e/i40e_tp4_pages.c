@@ -69,7 +69,8 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 	if (!rx_ring->netdev)
 		return false;
 	tp4a_populate(rx);
-	nr = min(tp4a_to_do(rx, rx_ring->count - 1 - unused, &p), unused);
+	nr = min(tp4a_get_unprocessed(rx, rx_ring->count - 1 - unused, &p),
+		 unused);
 	short_of = nr < unused;
 	stats->page_alloc_count += pages->allocated;
 	stats->page_reuse_count += nr - min(nr, pages->allocated);
@@ -218,7 +219,7 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 	u32 ntc, nr, count = rx_ring->count;
 	struct tp4_frame_set p;
 
-	nr = tp4a_done(rx, &p);
+	nr = tp4a_get_processed(rx, &p);
 	ntc = rx_ring->next_to_clean + (rx_ring->next_to_clean < nr ? count : 0);
 	for (ntc -= nr; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntc);
@@ -349,7 +350,7 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	/* The first frame has data: i40e_tp4_rx_ready() returns a leading status
 	 * descriptor on its own.
 	 */
-	tp4a_done(rx, &p);
+	tp4a_get_processed(rx, &p);
 	if (!res) {
 		skb = ring_uses_build_skb(rx_ring) ?
 		      i40e_pages_build_skb(rx_ring) :

@@ -90,7 +90,7 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 	u32 nr, sum = 0, ntc = rx_ring->next_to_clean;
 	struct tp4_frame_set p;
 
-	tp4a_to_do(rx, 0, &p);
+	tp4a_get_unprocessed(rx, 0, &p);
 	for (nr = 0; nr < max && ntc != ntu; nr++) {
 		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
 		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
@@ -106,7 +106,7 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		if (unlikely(++ntc == count))
 			ntc = 0;
 	}
-	tp4a_processed(rx, nr);
+	tp4a_advance(rx, nr);
 	i40e_tp4_rx_taken(rx_ring, ntc);
 	*bytes += sum;
 	return nr;

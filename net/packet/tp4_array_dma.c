@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/* DMA mappings of the packet buffers of packet arrays */
+
+#include <linux/dma-mapping.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+
+#include "tp4_area.h"
+#include "tp4_array.h"
+
+/**
+ * struct tp4_mapping - DMA mapping of an area
+ * @list:	entry of tp4_mappings
+ * @area:	the area
+ * @dev:	the device
+ * @users:	number of arrays that use it
+ * @contiguous:	the DMA addresses are contiguous, so that @dma[0] is enough
+ * @dma:	DMA address of each page
+ *
+ * Shared by all arrays of the area, as frames may move from one to another.
+ */
+struct tp4_mapping {
+	struct list_head	list;
+	const struct tp4_area	*area;
+	struct device		*dev;
+	unsigned int		users;
+	bool			contiguous;
+	dma_addr_t		dma[];
+};
+
+static LIST_HEAD(tp4_mappings);
+static DEFINE_MUTEX(tp4_mappings_lock);
+
+static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
+					    const struct device *dev)
+{
+	struct tp4_mapping *m;
+
+	list_for_each_entry(m, &tp4_mappings, list) {
+		if (m->area == area && m->dev == dev)
+			return m;
+	}
+	return NULL;
+}
+
+static void tp4_mapping_free(struct tp4_mapping *m, unsigned long pages)
+{
+	while (pages--)
+		dma_unmap_page_attrs(m->dev, m->dma[pages], PAGE_SIZE,
+				     DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
+	kvfree(m);
+}
+
+static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
+					   struct device *dev)
+{
+	struct tp4_mapping *m;
+	unsigned long i;
+
+	m = kvzalloc(struct_size(m, dma, area->nr_pages),
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!m)
+		return NULL;
+
+	m->area = area;
+	m->dev = dev;
+	m->contiguous = true;
+	for (i = 0; i < area->nr_pages; i++) {
+		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
+					       PAGE_SIZE, DMA_BIDIRECTIONAL,
+					       DMA_ATTR_SKIP_CPU_SYNC);
+		if (dma_mapping_error(dev, m->dma[i])) {
+			tp4_mapping_free(m, i);
+			return NULL;
+		}
+		if (m->dma[i] != m->dma[0] + i * PAGE_SIZE)
+			m->contiguous = false;
+	}
+	list_add(&m->list, &tp4_mappings);
+	return m;
+}
+
+/**
+ * tp4a_map() - map the packet buffer of an array for its device
+ * @a:	the array, with @a->area and @a->dev set
+ *
+ * Context: Process context, may sleep.
+ * Return: true, or false if there is no memory; to be undone by tp4a_unmap().
+ */
+bool tp4a_map(struct tp4_packet_array *a)
+{
+	struct tp4_mapping *m;
+
+	mutex_lock(&tp4_mappings_lock);
+	m = tp4_mapping_find(a->area, a->dev);
+	if (!m)
+		m = tp4_mapping_new(a->area, a->dev);
+	if (m) {
+		m->users++;
+		a->dma = m->contiguous ? NULL : m->dma;
+		a->dma_base = m->dma[0];
+	}
+	mutex_unlock(&tp4_mappings_lock);
+	return m;
+}
+
+/**
+ * tp4a_unmap() - undo tp4a_map()
+ * @a:	an array of a V4 ring, which the device no longer uses
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4a_unmap(struct tp4_packet_array *a)
+{
+	struct tp4_mapping *m;
+
+	if (!a->dev)
+		return;
+	mutex_lock(&tp4_mappings_lock);
+	m = tp4_mapping_find(a->area, a->dev);
+	if (!--m->users) {
+		list_del(&m->list);
+		tp4_mapping_free(m, m->area->nr_pages);
+	}
+	mutex_unlock(&tp4_mappings_lock);
+}
