@@ -96,6 +96,23 @@ legacy_rx() {
 		wait_for 10 n0 ping -q -c 1 -W 1 $IP1
 }
 
+set_rx_ring() {
+	n0 ethtool -G "$IF0" rx "$1" && wait_for 10 n0 ping -q -c 1 -W 1 $IP1
+}
+
+# A ring whose size is no power of two allocates one page a descriptor, and few more
+# for packets that are still in use
+one_page_each() {
+	local nr=$1 before after queues
+
+	queues=$(n0 ethtool -l "$IF0" | awk '/^Combined:/ { n = $2 } END { print n }')
+	before=$(stat $NS0 "$IF0" rx_cache_alloc) && set_rx_ring "$nr" || return 1
+	after=$(stat $NS0 "$IF0" rx_cache_alloc)
+	echo "$((after - before)) pages for $queues rings of $nr"
+	[ $((after - before)) -ge $((queues * (nr - 1))) ] &&
+		[ $((after - before)) -le $((queues * nr + 16)) ]
+}
+
 vlan() {
 	n0 ip link add link "$IF0" name v0 type vlan id 71 &&
 		n1 ip link add link "$IF1" name v1 type vlan id 71 &&
@@ -179,5 +196,13 @@ check "traffic: MTU 9702, the most that the driver takes" set_mtu 9702
 check "traffic: ping, all sizes to MTU 9702" sizes 9674
 check "traffic: MTU 1500" set_mtu 1500
 check "traffic: no bad checksum with packets of up to 9702 bytes" no_more_csum_errors
+check "traffic: 544 Rx descriptors" one_page_each 544
+run "traffic: TCP, 544 Rx descriptors"
+check "traffic: MTU 9000 with 544 Rx descriptors" set_mtu 9000
+run "traffic: TCP, MTU 9000, 544 Rx descriptors"
+check "traffic: 64 Rx descriptors" set_rx_ring 64
+run "traffic: TCP, MTU 9000, 64 Rx descriptors"
+check "traffic: 512 Rx descriptors" set_rx_ring 512
+check "traffic: MTU 1500 again" set_mtu 1500
 check "traffic: no bad checksum in the stack" tcp_csum_clean
 finish

@@ -294,7 +294,7 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
 	done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
 				tp4->meta_skb ? 0 : I40E_TP4_RX_PLAIN_MASK, budget,
-				NULL);
+				NULL, NULL);
 	/* The ordinary path does not count what the program drops, either. */
 	rx_ring->rx_stats.alloc_buff_failed += tp4->xdp.errors;
 	tp4->xdp.errors = 0;

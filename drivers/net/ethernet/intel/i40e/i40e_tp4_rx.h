@@ -145,6 +145,8 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
  * @plain_mask:	I40E_TP4_RX_PLAIN_MASK, without what @ops->flush handles, or 0
  *		if all packets have to go through @ops->packet
  * @budget:	maximum number of packets
+ * @grown:	by how many bytes the sink has changed the length of the packets,
+ *		or NULL
  * @arg:	last argument of the operations
  *
  * Context: NAPI of the ring.
@@ -153,7 +155,7 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
 static __always_inline int
 i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		 const struct i40e_tp4_rx_ops *ops, u64 plain_mask, int budget,
-		 void *arg)
+		 const int *grown, void *arg)
 {
 	u32 bytes = 0, packets = 0;
 	int done = 0;
@@ -181,6 +183,8 @@ i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 			ops->flush(rx_ring, arg);
 	}
 	ops->flush(rx_ring, arg);
+	if (grown)
+		bytes += *grown;
 	i40e_update_rx_stats(rx_ring, bytes, packets);
 	return done;
 }

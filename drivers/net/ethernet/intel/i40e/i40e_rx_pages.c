@@ -10,9 +10,9 @@
 #include <linux/bpf_trace.h>
 #include <linux/etherdevice.h>
 #include <linux/prefetch.h>
-#include <linux/tpacket4_page.h>
 #include <net/xdp.h>
-#include "i40e_tp4.h"
+#include "i40e_page_array.h"
+#include "i40e_rx_pages.h"
 #include "i40e_tp4_rx.h"
 #include "i40e_trace.h"
 
@@ -21,13 +21,17 @@
 				 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 
 /**
- * struct i40e_pages_run - context of one i40e_clean_rx_pages()
+ * struct i40e_pages_run - context of one i40e_pages_clean_rx_irq()
  * @prog:	the XDP program, or NULL
  * @xdp:	its results: I40E_XDP_TX, I40E_XDP_REDIR
+ * @grown:	by how many bytes XDP has made packets for the stack longer
+ * @no_memory:	the ring could not be refilled
  */
 struct i40e_pages_run {
 	struct bpf_prog	*prog;
 	unsigned int	xdp;
+	int		grown;
+	bool		no_memory;
 };
 
 /* Number of bytes of a page that a packet uses */
@@ -44,9 +48,9 @@ static u32 i40e_pages_truesize(const struct i40e_ring *rx_ring, u32 len)
 
 static void i40e_pages_give(const struct i40e_ring *rx_ring,
 			    const struct tp4_frame_set *p,
-			    struct tp4_page *slot, u32 refs, u32 size)
+			    struct i40e_page *slot, u32 refs, u32 size)
 {
-	tp4f_give_page(p, slot, refs, size,
+	i40e_page_give(p, slot, refs, size,
 		       i40e_pages_truesize(rx_ring, rx_ring->rx_buf_len));
 }
 
@@ -58,33 +62,35 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 	struct i40e_rx_queue_stats *stats = &rx_ring->rx_stats;
 	u32 nr, unused = I40E_DESC_UNUSED(rx_ring);
 	struct tp4_packet_array *rx = rx_ring->pages;
-	struct tp4_pages *pages = tp4a_pages(rx);
+	struct i40e_page_slots *pages = i40e_page_slots(rx);
 	const bool sync = dma_dev_need_sync(rx_ring->dev);
 	const u32 size = PAGE_SIZE << pages->order;
 	u32 ntu = rx_ring->next_to_use;
 	struct tp4_frame_set p;
-	bool short_of;
+	bool no_memory;
 
 	/* The flow director's ring receives no packets. */
 	if (!rx_ring->netdev)
 		return false;
-	tp4a_populate(rx);
+	i40e_page_array_fill(rx);
 	nr = min(tp4a_get_unprocessed(rx, rx_ring->count - 1 - unused, &p),
 		 unused);
-	short_of = nr < unused;
+	no_memory = nr < unused;
 	stats->page_alloc_count += pages->allocated;
 	stats->page_reuse_count += nr - min(nr, pages->allocated);
 	stats->alloc_page_failed += pages->failed;
+	stats->page_waive_count += pages->waived;
 	stats->page_busy_count += pages->busy;
 	pages->allocated = 0;
 	pages->failed = 0;
+	pages->waived = 0;
 	pages->busy = 0;
 	if (!nr)
-		return short_of;
+		return no_memory;
 
 	for (; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
-		dma_addr_t dma = tp4f_page_dma(&p, size);
+		dma_addr_t dma = i40e_page_dma(&p, size);
 
 		if (unlikely(sync))
 			dma_sync_single_for_device(rx_ring->dev, dma,
@@ -97,23 +103,57 @@ static bool i40e_pages_fill(struct i40e_ring *rx_ring)
 			ntu = 0;
 	}
 	i40e_release_rx_desc(rx_ring, ntu);
-	return short_of;
+	return no_memory;
 }
 
 /**
- * i40e_alloc_rx_buffers() - hand the first pages to the hardware
+ * i40e_pages_setup() - allocate the array of a ring, without pages
+ * @rx_ring:	the ring; if it is a copy, it still has the array of the ring
+ *		that it was copied from
+ *
+ * Context: Process context, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int i40e_pages_setup(struct i40e_ring *rx_ring)
+{
+	rx_ring->pages = i40e_page_array_new(rx_ring->count, rx_ring->dev);
+	return rx_ring->pages ? 0 : -ENOMEM;
+}
+
+/**
+ * i40e_pages_free() - free the array of a ring
+ * @rx_ring:	the ring, which has been cleaned
+ *
+ * Context: Process context.
+ */
+void i40e_pages_free(struct i40e_ring *rx_ring)
+{
+	i40e_page_array_free(rx_ring->pages);
+	rx_ring->pages = NULL;
+}
+
+/**
+ * i40e_pages_clean_ring() - free the pages of a ring
+ * @rx_ring:	the ring, which the hardware does not use
+ *
+ * Context: Process context.
+ */
+void i40e_pages_clean_ring(struct i40e_ring *rx_ring)
+{
+	i40e_page_array_empty(rx_ring->pages);
+}
+
+/**
+ * i40e_pages_alloc_rx_buffers() - hand the first pages to the hardware
  * @rx_ring:	the ring, which has no descriptors yet
- * @cleaned_count: 0 to do nothing
  *
  * Context: Process context, while the ring is not in use.
  * Return: true if there was not enough memory.
  */
-bool i40e_alloc_rx_buffers(struct i40e_ring *rx_ring, u16 cleaned_count)
+bool i40e_pages_alloc_rx_buffers(struct i40e_ring *rx_ring)
 {
-	if (!cleaned_count)
-		return false;
-	tp4a_page_setup(rx_ring->pages, i40e_rx_pg_order(rx_ring),
-			rx_ring->rx_offset);
+	i40e_page_array_setup(rx_ring->pages, i40e_rx_pg_order(rx_ring),
+			      rx_ring->rx_offset);
 	return i40e_pages_fill(rx_ring);
 }
 
@@ -168,7 +208,7 @@ i40e_pages_copy_skb(struct i40e_ring *rx_ring, const struct tp4_frame_set *p,
 {
 	struct xdp_buff *xdp = &rx_ring->xdp;
 	u32 headlen, len = xdp->data_end - xdp->data;
-	struct page *page = tp4f_page(p)->page;
+	struct page *page = i40e_page_of(p)->page;
 	struct skb_shared_info *sinfo, *to;
 	u32 i, nr_frags = 0;
 	struct sk_buff *skb;
@@ -209,7 +249,8 @@ i40e_pages_copy_skb(struct i40e_ring *rx_ring, const struct tp4_frame_set *p,
 	return skb;
 }
 
-/* Run XDP on the packets of one frame in the array, and pass them to the stack.
+/* Run XDP on the packets of one frame in the array, pass them to the stack, and
+ * refill the ring.
  */
 static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 {
@@ -219,11 +260,11 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 	u32 ntc, nr, count = rx_ring->count;
 	struct tp4_frame_set p;
 
-	nr = tp4a_get_processed(rx, &p);
+	nr = i40e_page_array_processed(rx, &p);
 	ntc = rx_ring->next_to_clean + (rx_ring->next_to_clean < nr ? count : 0);
 	for (ntc -= nr; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntc);
-		struct tp4_page *slot = tp4f_page(&p);
+		struct i40e_page *slot = i40e_page_of(&p);
 		u32 refs = page_ref_count(slot->page);
 		u32 len = tp4f_get_frame_len(&p);
 		struct sk_buff *skb;
@@ -231,7 +272,7 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 
 		if (unlikely(++ntc == count))
 			ntc = 0;
-		xdp_prepare_buff(xdp, tp4f_page_start(&p), rx_ring->rx_offset,
+		xdp_prepare_buff(xdp, i40e_page_frame_start(&p), rx_ring->rx_offset,
 				 len, true);
 		xdp->frame_sz = i40e_pages_truesize(rx_ring, len);
 		i40e_trace(clean_rx_irq, rx_ring, rx_desc, xdp);
@@ -242,23 +283,33 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 				run->xdp |= res;
 				i40e_pages_give(rx_ring, &p, slot, refs,
 						xdp->frame_sz);
-			}
-			if (res)
 				continue;
+			}
+			if (res) {
+				i40e_page_keep(&p, slot);
+				continue;
+			}
+			run->grown += (int)(xdp->data_end - xdp->data) - len;
 		}
 		skb = likely(ring_uses_build_skb(rx_ring)) ?
 		      i40e_pages_build_skb(rx_ring) :
 		      i40e_pages_copy_skb(rx_ring, &p, &given);
 		if (unlikely(!skb)) {
 			rx_ring->rx_stats.alloc_buff_failed++;
+			i40e_page_keep(&p, slot);
 			continue;
 		}
 		if (likely(given))
 			i40e_pages_give(rx_ring, &p, slot, refs,
 					xdp->frame_sz);
+		else
+			i40e_page_keep(&p, slot);
 		i40e_pages_deliver(rx_ring, rx_desc, skb);
 	}
-	tp4a_mark_flushed(rx);
+	i40e_page_array_flushed(rx);
+	/* Refill in batches. */
+	if (I40E_DESC_UNUSED(rx_ring) >= I40E_RX_BUFFER_WRITE)
+		run->no_memory |= i40e_pages_fill(rx_ring);
 }
 
 /* Receive the next packet, which has @nr descriptors, to the array and
@@ -287,10 +338,10 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 		if (i40e_tp4_rx_report(rx_ring, rx_desc, qword))
 			continue;
 		size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
-		tp4f_page_sync_for_cpu(&p, size);
-		page = tp4f_page(&p)->page;
+		i40e_page_sync_for_cpu(&p, size);
+		page = i40e_page_of(&p)->page;
 		if (!bytes) {
-			xdp_prepare_buff(xdp, tp4f_page_start(&p),
+			xdp_prepare_buff(xdp, i40e_page_frame_start(&p),
 					 rx_ring->rx_offset, size, true);
 			xdp->frame_sz = i40e_pages_truesize(rx_ring, size);
 			sinfo = xdp_get_shared_info_from_buff(xdp);
@@ -305,7 +356,7 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 			if (unlikely(!frags_ok))
 				continue;
 			__skb_fill_page_desc_noacc(sinfo, sinfo->nr_frags++,
-						   page, tp4f_page_start(&p) +
+						   page, i40e_page_frame_start(&p) +
 						   rx_ring->rx_offset -
 						   page_address(page), size);
 			sinfo->xdp_frags_size += size;
@@ -343,19 +394,20 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	i40e_pages_flush(rx_ring, arg);
 	bytes = i40e_pages_take(rx_ring, nr, refs);
 	if (!bytes)
-		goto out;
-
-	if (run->prog)
+		res = I40E_XDP_CONSUMED;
+	else if (run->prog)
 		res = i40e_run_xdp_prog(rx_ring, xdp, run->prog);
 	/* The first frame has data: i40e_tp4_rx_ready() returns a leading status
 	 * descriptor on its own.
 	 */
-	tp4a_get_processed(rx, &p);
+	i40e_page_array_processed(rx, &p);
 	if (!res) {
 		skb = ring_uses_build_skb(rx_ring) ?
 		      i40e_pages_build_skb(rx_ring) :
 		      i40e_pages_copy_skb(rx_ring, &p, &given);
-		if (unlikely(!skb)) {
+		if (likely(skb)) {
+			bytes = skb->len;
+		} else {
 			rx_ring->rx_stats.alloc_buff_failed++;
 			res = I40E_XDP_CONSUMED;
 		}
@@ -371,19 +423,25 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 		frags_end = frag + sinfo->nr_frags;
 	}
 	for (; p.curr != p.end; p.curr++) {
-		struct tp4_page *slot = tp4f_page(&p);
+		struct i40e_page *slot = i40e_page_of(&p);
 		bool keep;
 
-		if (!tp4f_get_frame_len(&p))
+		if (!tp4f_get_frame_len(&p)) {
+			i40e_page_keep(&p, slot);
 			continue;
-		if (!i) {
+		}
+		if (!bytes) {
+			keep = true;
+		} else if (!i) {
 			keep = !given || res == I40E_XDP_CONSUMED;
 		} else {
 			keep = frag != frags_end &&
 			       skb_frag_page(frag) == slot->page;
 			frag += keep;
 		}
-		if (!keep)
+		if (keep)
+			i40e_page_keep(&p, slot);
+		else
 			i40e_pages_give(rx_ring, &p, slot, refs[i],
 					xdp->frame_sz);
 		i++;
@@ -393,37 +451,35 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 
 		i40e_pages_deliver(rx_ring, I40E_RX_DESC(rx_ring, eop - 1), skb);
 	}
-out:
 	xdp->flags = 0;
-	tp4a_mark_flushed(rx);
+	i40e_page_array_flushed(rx);
 	return bytes;
 }
 
 static const struct i40e_tp4_rx_ops i40e_pages_ops = {
-	.sync = tp4f_page_sync_for_cpu,
+	.sync = i40e_page_sync_for_cpu,
 	.packet = i40e_pages_packet,
 	.flush = i40e_pages_flush,
 };
 
 /**
- * i40e_clean_rx_pages() - receive on an ordinary queue
+ * i40e_pages_clean_rx_irq() - receive on an ordinary queue
  * @rx_ring:	its Rx ring
  * @budget:	maximum number of packets
+ * @rx_cleaned:	set to the number of packets
  *
  * Context: NAPI of the ring.
  * Return: packets received, or @budget if there is more to do.
  */
-int i40e_clean_rx_pages(struct i40e_ring *rx_ring, int budget)
+int i40e_pages_clean_rx_irq(struct i40e_ring *rx_ring, int budget,
+			    unsigned int *rx_cleaned)
 {
 	struct i40e_pages_run run = { READ_ONCE(rx_ring->xdp_prog) };
-	int done;
 
-	done = i40e_tp4_receive(rx_ring, rx_ring->pages, &i40e_pages_ops,
-				I40E_PAGES_PLAIN_MASK, budget, &run);
+	*rx_cleaned = i40e_tp4_receive(rx_ring, rx_ring->pages,
+				       &i40e_pages_ops, I40E_PAGES_PLAIN_MASK,
+				       budget, &run.grown, &run);
 	i40e_finalize_xdp_rx(rx_ring, run.xdp);
-	/* Refill in batches. */
-	if (I40E_DESC_UNUSED(rx_ring) >= I40E_RX_BUFFER_WRITE &&
-	    i40e_pages_fill(rx_ring))
-		return budget;
-	return done;
+	/* Poll again after a failure to allocate. */
+	return run.no_memory ? budget : *rx_cleaned;
 }
