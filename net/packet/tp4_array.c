@@ -78,8 +78,6 @@ int tp4a_flush(struct tp4_packet_array *a)
 {
 	if (a->start == a->curr)
 		return 0;
-	if (a->xdp && a->xdp->prog)
-		return tp4a_run_xdp(a);
 	return a->ops->flush(a, a->curr);
 }
 EXPORT_SYMBOL_GPL(tp4a_flush);
