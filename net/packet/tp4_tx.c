@@ -26,12 +26,14 @@
 #define TP4_TX_RETURNS	64
 
 /* Packets up to this length are copied, which is cheaper than handling page
- * references. With the headroom, it fits a slab object of 2048 bytes.
+ * references: on a virtual device, whose receiver may have to copy the pages,
+ * and on others. With the headroom, the former fits a slab object of 2048 bytes.
  */
-#define TP4_TX_COPY	1536
+#define TP4_TX_COPY		1536
+#define TP4_TX_COPY_TO_CARD	256
 
 /* Number of bytes of a longer packet that are copied for its headers */
-#define TP4_TX_HEAD	128
+#define TP4_TX_HEAD	64
 
 /* Maximum number of descriptors of a packet: the longest packet that an Rx ring
  * can have, in the smallest frames
@@ -126,8 +128,9 @@ struct tp4_tx_call {
 	int			hard_header_len;
 	int			reserve;	/* its length in the data */
 	int			bytes;
+	u32			copy;		/* maximum length to copy */
 	u32			budget;
-	bool			more;	/* packets may be left */
+	bool			more;		/* packets may be left */
 };
 
 static void tp4_tx_flush(struct tp4_tx *tx)
@@ -201,26 +204,6 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 	return first;
 }
 
-/* Return the next descriptors of a packet in flight.
- * Return: the rest of the packet.
- */
-static struct tp4_tx_pkt *tp4_tx_return_some(struct tp4_tx *tx,
-					     struct tp4_tx_pkt *pkt)
-{
-	struct tpacket4_desc descs[MAX_SKB_FRAGS];
-	struct tp4_tx_pkt *more;
-	u32 nr;
-
-	/* Free the entries first: the sender needs one for each posted slot. */
-	for (nr = 0; pkt && nr < ARRAY_SIZE(descs); nr++, pkt = more) {
-		more = pkt->more;
-		descs[nr] = (struct tpacket4_desc) { .idx = pkt->frame };
-		llist_add(&pkt->node, &tx->freed);
-	}
-	__tp4q_return(tx->q, descs, nr);
-	return pkt;
-}
-
 /* The frames of a packet have been freed, in any context. While tp4_snd() is
  * still working on the batch, it returns them itself, with the right error.
  * Otherwise they are returned here.
@@ -228,6 +211,7 @@ static struct tp4_tx_pkt *tp4_tx_return_some(struct tp4_tx *tx,
 static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 {
 	struct tp4_tx *tx = pkt->tx;
+	struct tp4_tx_pkt *more;
 	struct sock *sk;
 
 	if (cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_FREED) ==
@@ -237,7 +221,13 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 	/* The skb or the ubuf holds the socket, but nothing holds the ring. */
 	sk = tx->q->sk;
 	do {
-		pkt = tp4_tx_return_some(tx, pkt);
+		struct tpacket4_desc desc = { .idx = pkt->frame };
+
+		more = pkt->more;
+		/* Free the entry first: the sender needs one for each slot. */
+		llist_add(&pkt->node, &tx->freed);
+		__tp4q_return(tx->q, &desc, 1);
+		pkt = more;
 	} while (unlikely(pkt));
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
 	atomic_dec_return_release(&tx->in_flight);
@@ -414,7 +404,7 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	if (unlikely(len > max + VLAN_HLEN) && !pkt->meta)
 		return ERR_PTR(-EMSGSIZE);
 
-	linear = len <= TP4_TX_COPY ? len : TP4_TX_HEAD;
+	linear = len <= call->copy ? len : TP4_TX_HEAD;
 	linear = max_t(u32, linear, reserve);
 	rest = unlikely(copied) && len > linear ? len - linear : 0;
 	/* Do not wait for memory that this batch itself uses. */
@@ -478,6 +468,20 @@ static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_pkt_put(tx, pkt);
 }
 
+/* Take the next posted packet if it has one frame and no metadata, which is the
+ * common case, and is valid.
+ */
+static struct tp4_tx_pkt *tp4_tx_take_plain(struct tp4_tx *tx)
+{
+	struct tp4_queue *q = tx->q;
+	struct tpacket4_desc desc;
+
+	if (unlikely(q->in_chain) || !tp4q_take_one(q, q->in, &desc) ||
+	    desc.flags != TP4_DESC_KERNEL || !tp4q_desc_valid(q, &desc))
+		return NULL;
+	return tp4_tx_take(tx, &desc, 1);
+}
+
 /* Return the descriptors of an invalid packet. */
 static void tp4_tx_refuse(struct tp4_tx *tx, u32 nr)
 {
@@ -504,6 +508,11 @@ static struct tp4_tx_pkt *tp4_tx_next(struct tp4_tx_call *call)
 	pkt = tx->waiting;
 	if (unlikely(pkt)) {
 		tx->waiting = pkt->next;
+		return pkt;
+	}
+	pkt = call->budget ? tp4_tx_take_plain(tx) : NULL;
+	if (likely(pkt)) {
+		call->budget--;
 		return pkt;
 	}
 	nr = tp4q_tx_next(tx->q, tx->descs, tx->limit, call->budget, &good);
@@ -871,6 +880,7 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg)
 
 	WRITE_ONCE(q->sending, true);
 	call.tx = q->tx;
+	call.copy = call.dev->dev.parent ? TP4_TX_COPY_TO_CARD : TP4_TX_COPY;
 	call.budget = q->mask + 1;
 	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
 	call.reserve = call.raw ? call.hard_header_len : 0;
