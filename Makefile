@@ -57,8 +57,8 @@ bench:
 
 ##
 ## Installation:
-##   install       install the library's header, tpbench and manual pages: DESTDIR=
-##                 PREFIX=
+##   install       install the library's header, tpbench, tpgen and manual pages:
+##                 DESTDIR= PREFIX=
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
 ##                 out/deb: CONFIG=debian|cloud|running|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages

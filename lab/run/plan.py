@@ -152,6 +152,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_lib_tests()
     bench = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
+    tests += find_tpgen_tests(long)
     switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
     tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
     for test in tests:
@@ -175,6 +176,16 @@ def find_lib_tests() -> list[Test]:
         test("lib-examples", ON_VETH, tests / "examples.sh"),
         test("lib-ringtest", tests / "ringtest.sh"),
     ]
+
+
+def find_tpgen_tests(long: bool) -> Iterator[Test]:
+    """The generator on a veth pair, also with sanitizers."""
+    tests, obj = TOP / "apps/tpgen/tests", BUILD / "tpgen"
+    env = [] if long else ["env", "TPGEN_SHORT=1"]
+    for name, program in ("tpgen", "./tpgen"), ("tpgen-sanitized", "sanitized/tpgen"):
+        command = [*env, str(ON_VETH), "python3", "-B", str(tests / "guest.py")]
+        yield Test(name, [*command, program, "tp4A", "tp4B"], cwd=obj)
+    yield Test("tpgen-examples", [str(tests / "examples.sh")], cwd=obj)
 
 
 def find_pcap_tests(long: bool) -> Iterator[Test]:
@@ -284,6 +295,8 @@ def find_host_tests() -> list[Test]:
         name = path.stem.replace("test_", "lab-")
         tests.append(Test(name, unit, "host", path.parent))
     tests.append(Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710))
+    unit = [str(TOP / "apps/tpgen/tests/unit.sh")]
+    tests.append(Test("tpgen-unit", unit, "host", TOP))
     rings = [str(LAB / "stress/run"), "fuzz", "rings"]
     command = ["env", "OPERATIONS=1e8", "SEED=1", *rings]
     tests.append(Test("rings", command, "host", TOP))

@@ -15,20 +15,24 @@ SAMPLES = TOP / "samples/tpacket4"
 FILES = """\
 bin/tpbench
 bin/tpbench-all
+bin/tpgen
 include/tpacket4.h
 include/tpacket4/linux/if_packet.h
+share/bash-completion/completions/tpgen
 share/doc/tpacket4/README.md
 share/doc/tpacket4/examples/capture.c
 share/man/man1/tpbench-all.1
 share/man/man1/tpbench.1
+share/man/man1/tpgen.1
 share/man/man7/tpacket4.7
 share/pkgconfig/tpacket4.pc
 """.splitlines()
-PAGES = [SAMPLES / "tpbench.1", TOP / "tools/lib/tpacket4/tpacket4.7"]
+PAGES = [SAMPLES / "tpbench.1", TOP / "apps/tpgen/tpgen.1"]
+PAGES += [TOP / "tools/lib/tpacket4/tpacket4.7"]
 
 
 def options(text: str) -> set[str]:
-    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", text))
+    return set(re.findall(r"(?<![\w\[-])--?[a-zA-Z][a-z-]*", text))
 
 
 class InstallTest(unittest.TestCase):
@@ -41,10 +45,16 @@ class InstallTest(unittest.TestCase):
         subprocess.run([TOP / "lab/release/install"], env=env, check=True)
         found = {str(f.relative_to(dest)) for f in dest.rglob("*") if f.is_file()}
         self.assertEqual(found, {f"opt/tp4/{name}" for name in FILES})
-        command = [dest / "opt/tp4/bin/tpbench", "--help"]
+        bin_dir = dest / "opt/tp4/bin"
+        self.same_options(bin_dir / "tpbench", PAGES[0], ".SS Benchmarks", ".SH EXIT")
+        self.same_options(bin_dir / "tpgen", PAGES[1], ".SS Where", ".SS Numbered")
+
+    def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:
+        """The manual page has the options of --help."""
+        command = [program, "--help"]
         usage = subprocess.run(command, check=True, capture_output=True, text=True)
-        page = (SAMPLES / "tpbench.1").read_text().replace("\\-", "-")
-        page = page[page.index(".SS Benchmarks") : page.index(".SH EXIT")]
+        page = path.read_text().replace("\\-", "-")
+        page = page[page.index(first) : page.index(behind)]
         lines = [
             s for s in page.splitlines() if s.startswith((".BR -", ".B -", ".BI -"))
         ]

@@ -72,22 +72,26 @@ class ShellTest(unittest.TestCase):
     def test_its_examples(self) -> None:
         greeting = self.until(PROMPT)
         commands = re.findall(r"^    (\S.*)$", greeting, re.MULTILINE)
-        self.assertEqual(len(commands), 3, greeting)
-        bench, capture, selftests = commands
+        self.assertEqual(len(commands), 5, greeting)
+        bench, generator, capture, switch, selftests = commands
         self.assertRegex(
             self.say(f"{bench}; echo code=$?"), r'(?s)"packets": [1-9].*code=0'
         )
+        said = self.say(f"{generator}; echo code=$?")
+        self.assertRegex(said, r"(?s)sent [1-9].*code=0")
+        self.assertRegex(said, r"stream 0: [1-9]\d* received, 0 lost")
         said = self.say(f"{capture}; echo code=$?")
         self.assertRegex(
             said, r"(?s)listening on zc:veth0.*\n5 packets captured.*code=0"
         )
+        self.assertIn("code=0", self.say(f"{switch}; echo code=$?"))
         said = self.say(f"{selftests}; echo code=$?")
         self.assertRegex(said, r"(?s)\nok \d.*code=0")
         self.assertNotRegex(said, r"(?m)^not ok ")
         self.assertIn("{} {}\n".format(*SIZE), self.say("stty size"))
         if shutil.which("man"):
-            said = self.say("man -w tpacket4 tpbench; echo code=$?")
-            self.assertRegex(said, r"(?s)tpacket4\.7.*tpbench\.1.*code=0")
+            said = self.say("man -w tpacket4 tpbench tpgen; echo code=$?")
+            self.assertRegex(said, r"(?s)tpacket4\.7.*tpbench\.1.*tpgen\.1.*code=0")
         os.write(self.tty, b"exit\n")
         self.assertEqual(self.vm.wait(PATIENCE), 0)
 

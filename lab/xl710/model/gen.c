@@ -22,6 +22,8 @@
 #define PORTS           60000
 #define SCATTER         40507                   /* has no factor of PORTS */
 #define DST_PORT        9
+#define SIGNATURE       42                      /* offset: behind UDP */
+#define SIGNATURE_MAGIC 0x7067
 
 static uint64_t rate(XL710State *s)
 {
@@ -55,6 +57,15 @@ void xl710_gen_build(uint8_t *p, uint32_t len, const uint8_t *mac)
 void xl710_gen_set_flow(uint8_t *p, uint32_t flow)
 {
     stw_be_p(p + 34, SRC_PORT + (uint64_t)flow * SCATTER % PORTS);
+}
+
+/* What apps/tpgen numbers and stamps packets with, in guest time */
+static void set_number(XL710State *s, int64_t now)
+{
+    uint8_t *p = s->gen_pkt + SIGNATURE;
+
+    stl_be_p(p + 6, s->gen_number++);
+    stq_be_p(p + 10, now);
 }
 
 static bool may_run(XL710State *s)
@@ -103,6 +114,9 @@ static void gen_tick(void *opaque)
 
         xl710_gen_set_flow(s->gen_pkt, s->gen_flow);
         s->gen_flow = s->gen_flow + 1 < s->gen_flows ? s->gen_flow + 1 : 0;
+        if (s->gen_seq) {
+            set_number(s, now);
+        }
         xl710_rx(s, s->gen_pkt, s->gen_size - 4, false);
         if (xl710_reg(s, GLV_UPRC(0)) != delivered) {
             s->gen_sent++;
@@ -114,6 +128,7 @@ static void gen_tick(void *opaque)
     }
     xl710_irq_release(s);
     s->gen_dropped += n;
+    s->gen_number += n;
     xl710_rx_count(s, s->gen_pkt, s->gen_size - 4, n);
     xl710_count32(s, GLPRT_RDPC, n);
     xl710_count32(s, GLV_RDPC(0), n);
@@ -130,6 +145,9 @@ void xl710_gen_update(XL710State *s)
         timer_del(s->gen_timer);
     } else if (!timer_pending(s->gen_timer)) {
         xl710_gen_build(s->gen_pkt, s->gen_size - 4, s->conf.macaddr.a);
+        if (s->gen_seq) {
+            stw_be_p(s->gen_pkt + SIGNATURE, SIGNATURE_MAGIC);
+        }
         s->gen_start = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         s->gen_due = 0;
         timer_mod(s->gen_timer, s->gen_start + TICK_NS);

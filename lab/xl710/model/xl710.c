@@ -567,6 +567,7 @@ static const Property xl710_properties[] = {
     DEFINE_PROP_UINT32("gen-line", XL710State, gen_line, 40),
     DEFINE_PROP_UINT32("gen-flows", XL710State, gen_flows, 1),
     DEFINE_PROP_UINT64("gen-count", XL710State, gen_count, 0),
+    DEFINE_PROP_BOOL("gen-seq", XL710State, gen_seq, false),
     XL710_PROPERTIES_END
 };
 

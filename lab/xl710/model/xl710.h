@@ -205,7 +205,7 @@ struct XL710State {
     /* properties */
     bool msi_prop, msix_prop;
     uint32_t num_queues, num_vectors;
-    bool sink;
+    bool sink, gen_seq;
     uint32_t gen_size, gen_flows, gen_line;
     uint64_t gen_rate;
     uint64_t gen_count;
@@ -274,6 +274,7 @@ struct XL710State {
     int64_t gen_start;
     uint64_t gen_due;           /* packets since gen_start */
     uint32_t gen_flow;
+    uint32_t gen_number;
     uint8_t *gen_pkt;
     uint64_t gen_sent, gen_dropped;
     uint64_t sink_packets, sink_bytes;

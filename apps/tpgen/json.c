@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpgen: the summary as JSON */
+#include <stdlib.h>
+
+#include "stream.h"
+
+static const char *const modes[] = {
+	[MODE_TX] = "tx",
+	[MODE_RX] = "rx",
+	[MODE_PING] = "ping",
+	[MODE_PONG] = "pong",
+	[MODE_REPLAY] = "replay",
+};
+
+static void write_string(FILE *f, const char *s)
+{
+	putc('"', f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fprintf(f, "\\%c", *s);
+		else if ((unsigned char)*s < 0x20)
+			fprintf(f, "\\u%04x", *s);
+		else
+			putc(*s, f);
+	}
+	putc('"', f);
+}
+
+static void write_latency(FILE *f, const struct hist *h)
+{
+	__u64 n = hist_count(h);
+	const char *comma = "";
+	unsigned int i;
+
+	fprintf(f, "{\"count\": %llu", n);
+	if (n)
+		fprintf(f, ", \"min_ns\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p99_9_ns\": %llu, \"max_ns\": %llu, \"mean_ns\": %llu",
+			h->min, hist_percentile(h, 50), hist_percentile(h, 99),
+			hist_percentile(h, 99.9), h->max, h->sum / n);
+	fputs(", \"histogram\": [", f);
+	for (i = 0; i < HIST_BINS; i++) {
+		if (!h->bin[i])
+			continue;
+		fprintf(f, "%s[%llu, %llu]", comma, hist_bin_start(i),
+			h->bin[i]);
+		comma = ", ";
+	}
+	fputs("]}", f);
+}
+
+static void write_streams(FILE *f, const struct run *r)
+{
+	const char *comma = "";
+	struct stream *streams;
+	unsigned int i, n = report_streams(r, &streams);
+
+	fputs(",\n \"streams\": [", f);
+	for (i = 0; i < n; i++) {
+		const struct stream *s = &streams[i];
+
+		fprintf(f, "%s\n  {\"stream\": %u, \"run\": %u, \"received\": %llu, \"lost\": %llu, \"reordered\": %llu, \"duplicate\": %llu, \"negative_latency\": %llu, \"latency\": ",
+			comma, stream_number(s->key), stream_run(s->key),
+			s->received, stream_lost(s), s->reordered,
+			s->duplicates, s->negative);
+		write_latency(f, &s->latency);
+		putc('}', f);
+		comma = ",";
+	}
+	putc(']', f);
+	free(streams);
+}
+
+static void write_samples(FILE *f, const struct run *r)
+{
+	unsigned int i;
+
+	fputs(",\n \"samples\": [", f);
+	for (i = 0; i < r->nr_samples; i++) {
+		const struct sample *s = &r->sample[i];
+
+		fprintf(f, "%s\n  {\"seconds\": %.3f, \"tx_pps\": %.1f, \"tx_bps\": %.1f, \"rx_pps\": %.1f, \"rx_bps\": %.1f, \"latencies\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"max_ns\": %llu}",
+			i ? "," : "", s->at, s->tx_pps, s->tx_bps, s->rx_pps,
+			s->rx_bps, s->latencies, s->p50, s->p99, s->max);
+	}
+	putc(']', f);
+}
+
+static void write_errors(FILE *f, const struct run *r)
+{
+	const char *comma = "";
+	unsigned int i;
+
+	fputs(",\n \"errors\": [", f);
+	for (i = 0; i < r->cfg->nr_threads; i++) {
+		if (!*r->w[i].error)
+			continue;
+		fputs(comma, f);
+		write_string(f, r->w[i].error);
+		comma = ", ";
+	}
+	putc(']', f);
+}
+
+/**
+ * json_write - write the summary as one JSON object
+ * @r: run that has ended
+ * @f: file
+ */
+void json_write(struct run *r, FILE *f)
+{
+	const struct config *cfg = r->cfg;
+	struct totals t;
+
+	report_totals(r, &t);
+	fprintf(f, "{\"mode\": \"%s\", \"interface\": ", modes[cfg->mode]);
+	write_string(f, cfg->ifname);
+	fprintf(f, ", \"zerocopy\": %s, \"threads\": %u",
+		cfg->zerocopy ? "true" : "false", cfg->nr_threads);
+	fprintf(f, ",\n \"seconds\": %.6f, \"pps\": %.3f, \"bps\": %.3f, \"asked_pps\": %.3f",
+		t.seconds, t.pps, t.bps, t.asked);
+	fprintf(f, ",\n \"tx_packets\": %llu, \"tx_bytes\": %llu, \"tx_refused\": %llu, \"left_out\": %llu",
+		t.n.tx_packets, t.n.tx_bytes, t.n.tx_refused, t.n.missed);
+	fprintf(f, ",\n \"rx_packets\": %llu, \"rx_bytes\": %llu, \"rx_dropped\": %llu, \"rx_other\": %llu, \"timeouts\": %llu, \"hardware_stamps\": %llu",
+		t.n.rx_packets, t.n.rx_bytes, t.drops, t.n.other,
+		t.n.timeouts, t.hw_stamps);
+	write_streams(f, r);
+	write_samples(f, r);
+	write_errors(f, r);
+	fputs("}\n", f);
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpgen: a socket, its rings and its frames */
+#include <net/if.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <linux/net_tstamp.h>
+#include <linux/sockios.h>
+
+#include "tpgen.h"
+
+#define SNDBUF		(64 << 20)	/* never the limit */
+
+static void check(int e, const struct config *cfg, const char *what)
+{
+	if (e)
+		errx(1, "%s: %s: %s", cfg->ifname, what, strerror(-e));
+}
+
+static void set_socket(int fd, const struct config *cfg, int name,
+		       const void *value, socklen_t len, const char *what)
+{
+	if (setsockopt(fd, SOL_SOCKET, name, value, len))
+		err(1, "%s: %s", cfg->ifname, what);
+}
+
+static void set_up_tx(int fd, const struct config *cfg)
+{
+	struct sock_txtime txtime = {
+		.clockid = cfg->launch == LAUNCH_ETF ? CLOCK_TAI :
+						       CLOCK_MONOTONIC,
+	};
+	int sndbuf = SNDBUF;
+
+	check(tp4_setopt(fd, PACKET_QDISC_BYPASS, !cfg->qdisc), cfg,
+	      "PACKET_QDISC_BYPASS");
+	/* The limit is only for those who do not have CAP_NET_ADMIN. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf,
+		       sizeof(sndbuf)))
+		set_socket(fd, cfg, SO_SNDBUF, &sndbuf, sizeof(sndbuf),
+			   "SO_SNDBUF");
+	if (cfg->launch)
+		set_socket(fd, cfg, SO_TXTIME, &txtime, sizeof(txtime),
+			   "SO_TXTIME");
+}
+
+/* Let the card stamp all packets, and the socket get these stamps. */
+static void set_up_stamps(int fd, const struct config *cfg)
+{
+	struct hwtstamp_config hw = { .rx_filter = HWTSTAMP_FILTER_ALL };
+	struct ifreq ifr = { .ifr_data = (void *)&hw };
+	int flags = SOF_TIMESTAMPING_SOFTWARE;
+
+	if (cfg->stamps == STAMPS_HARDWARE) {
+		flags = SOF_TIMESTAMPING_RAW_HARDWARE;
+		strncpy(ifr.ifr_name, cfg->ifname, sizeof(ifr.ifr_name) - 1);
+		if (ioctl(fd, SIOCSHWTSTAMP, &ifr))
+			err(1, "%s: the device cannot stamp all packets",
+			    cfg->ifname);
+	}
+	check(tp4_setopt(fd, PACKET_TIMESTAMP, flags), cfg,
+	      "PACKET_TIMESTAMP");
+}
+
+static void set_up_fanout(int fd, const struct config *cfg)
+{
+	int group = (getpid() & 0xffff) |
+		    PACKET_FANOUT_HASH << 16;
+
+	check(tp4_setopt(fd, PACKET_FANOUT, group), cfg, "PACKET_FANOUT");
+}
+
+/* Without an Rx ring, nothing is received. */
+static int bind_to(int fd, int ifindex, bool rx)
+{
+	struct sockaddr_ll ll = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = rx ? htons(ETH_P_ALL) : 0,
+		.sll_ifindex = ifindex,
+	};
+
+	return bind(fd, (struct sockaddr *)&ll, sizeof(ll)) ? -errno : 0;
+}
+
+static void post_rx_frames(struct worker *w)
+{
+	__u64 frames[BATCH];
+	unsigned int i, n;
+
+	for (n = 0; n < w->rx_frames; n += i) {
+		for (i = 0; i < BATCH && n + i < w->rx_frames; i++)
+			frames[i] = n + i;
+		tp4_ring_post(&w->sock.rx, frames, i);
+	}
+}
+
+/**
+ * port_open - open the socket of a thread
+ * @w: thread
+ * @rx_nr: slots of the Rx ring, 0: none. Frames from 0 on are posted
+ * @tx_nr: slots of the Tx ring, 0: none
+ * @tx_frames: number of frames behind those of the Rx ring
+ * @frame_size: bytes per frame
+ *
+ * Ends the program with a message if it fails.
+ */
+void port_open(struct worker *w, unsigned int rx_nr, unsigned int tx_nr,
+	       unsigned int tx_frames, unsigned int frame_size)
+{
+	const struct config *cfg = w->cfg;
+	const bool meta = (rx_nr && cfg->stamps != STAMPS_PROGRAM) ||
+			  cfg->launch;
+	int e, fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	struct tp4_options opt = {
+		.rx_nr = rx_nr,
+		.tx_nr = tx_nr,
+		.area = &w->area,
+		.fd = fd,
+		.meta = meta,
+	};
+
+	if (fd < 0)
+		err(1, "packet socket");
+	if (tx_nr)
+		set_up_tx(fd, cfg);
+	if (rx_nr && cfg->stamps != STAMPS_PROGRAM)
+		set_up_stamps(fd, cfg);
+	check(tp4_setopt(fd, PACKET_IGNORE_OUTGOING, 1), cfg,
+	      "PACKET_IGNORE_OUTGOING");
+	check(tp4_area_create(&w->area, rx_nr + tx_frames, frame_size), cfg,
+	      "packet memory");
+	e = tp4_open(&w->sock, &opt);
+	if (e == -ENOBUFS)
+		errx(1, "%zu bytes of packet memory: more than RLIMIT_MEMLOCK allows",
+		     w->area.len);
+	if (e == -EINVAL)
+		errx(1, "rings of %u and %u slots: %s (has this kernel CONFIG_PACKET_V4?)",
+		     rx_nr, tx_nr, strerror(-e));
+	check(e, cfg, "rings");
+	w->rx_frames = rx_nr;
+	post_rx_frames(w);
+	if (cfg->promisc)
+		check(tp4_promisc(&w->sock, cfg->ifindex), cfg,
+		      "promiscuous mode");
+	if (cfg->zerocopy) {
+		e = tp4_zerocopy(&w->sock, cfg->queue[w->nr] + 1);
+		check(e, cfg, "PACKET_ZEROCOPY");
+	}
+	e = bind_to(fd, cfg->ifindex, rx_nr);
+	if (e && cfg->zerocopy)
+		errx(1, "%s: zero-copy mode on queue %u: %s", cfg->ifname,
+		     cfg->queue[w->nr], strerror(-e));
+	check(e, cfg, "bind");
+	if (rx_nr && !cfg->zerocopy && cfg->nr_threads > 1)
+		set_up_fanout(fd, cfg);
+}
+
+/**
+ * port_close - close the socket of a thread
+ * @w: thread
+ */
+void port_close(struct worker *w)
+{
+	tp4_close(&w->sock);
+	tp4_area_destroy(&w->area);
+}
+
+/**
+ * port_read_drops - add the packets that the socket has dropped
+ * @w: thread, whose rx_drops is written
+ */
+void port_read_drops(struct worker *w)
+{
+	struct tpacket_stats_v4 st;
+
+	if (w->rx_frames && !tp4_stats(&w->sock, &st))
+		w->rx_drops += st.tp_drops;
+}
+
+/**
+ * port_kick - let the kernel send
+ * @w: thread
+ *
+ * Return: 0, also if the device is full; or -errno.
+ */
+int port_kick(struct worker *w)
+{
+	int e;
+
+	if (!tp4_need_kick(&w->sock))
+		return 0;
+	e = tp4_kick(&w->sock, MSG_DONTWAIT);
+	if (e >= 0 || e == -EAGAIN || e == -ENOBUFS || e == -EINTR ||
+	    e == -EBUSY)
+		return 0;
+	return e;
+}
+
+static bool read_sys(const char *ifname, const char *file, char *buf,
+		     size_t len)
+{
+	char path[128];
+	bool ok;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", ifname, file);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	ok = fgets(buf, len, f);
+	fclose(f);
+	return ok;
+}
+
+/**
+ * port_speed - get the speed of the link
+ * @ifname: interface
+ *
+ * Return: bits per second, or 0 if it is unknown.
+ */
+__u64 port_speed(const char *ifname)
+{
+	char buf[32];
+	long mbit;
+
+	if (!read_sys(ifname, "speed", buf, sizeof(buf)))
+		return 0;
+	mbit = strtol(buf, NULL, 10);
+	return mbit > 0 ? mbit * 1000000ull : 0;
+}
+
+/**
+ * port_wait_link - wait until the interface has a link
+ * @cfg: command line
+ *
+ * Ends the program if there is none in time. Returns early after Ctrl-C.
+ */
+void port_wait_link(const struct config *cfg)
+{
+	const __u64 end = clock_ns(CLOCK_MONOTONIC) + cfg->wait_link * NSEC;
+	char buf[8];
+
+	for (;;) {
+		if (read_sys(cfg->ifname, "carrier", buf, sizeof(buf)) &&
+		    *buf == '1')
+			return;
+		if (interrupted())
+			return;
+		if (clock_ns(CLOCK_MONOTONIC) >= end)
+			errx(1, "%s: no link", cfg->ifname);
+		usleep(10000);
+	}
+}

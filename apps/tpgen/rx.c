@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpgen: receiving */
+#include "stream.h"
+
+#define WAIT_MS		100
+
+/**
+ * struct rx - receiver
+ * @w: thread
+ * @cont: the next slot continues a packet
+ * @offset: of the signature in the last packet that had one
+ * @dumped: number of packets printed
+ */
+struct rx {
+	struct worker *w;
+	bool cont;
+	unsigned int offset;
+	__u64 dumped;
+};
+
+/* When a packet was received, by the clock that was asked for */
+static __u64 stamp_of(struct rx *r, const struct tpacket4_desc *d, __u64 now)
+{
+	const struct tpacket4_meta *m = tp4_meta(&r->w->area, d);
+
+	if (!m || r->w->cfg->stamps == STAMPS_PROGRAM)
+		return now;
+	if (m->flags & TP4_META_RX_TS_HARDWARE)
+		r->w->hw_stamps++;
+	else if (r->w->cfg->stamps == STAMPS_HARDWARE)
+		return now;
+	return m->tstamp;
+}
+
+/* A packet that is not like the last one */
+static struct stream *find_stream(struct rx *r, const __u8 *data,
+				  unsigned int len)
+{
+	unsigned int at = signature_find(data, len);
+
+	if (!at)
+		return NULL;
+	r->offset = at;
+	return stream_find(r->w->streams, signature_key(data + at));
+}
+
+static void dump(struct rx *r, unsigned int n)
+{
+	bool cont = r->cont;
+	unsigned int i;
+
+	for (i = 0; i < n && r->dumped < r->w->cfg->dump; i++) {
+		const struct tpacket4_desc *d = tp4_ring_at(&r->w->sock.rx, i);
+
+		if (!cont) {
+			dump_packet("received", tp4_data(&r->w->area, d),
+				    d->len);
+			r->dumped++;
+		}
+		cont = d->flags & TP4_PKT_CONT;
+	}
+}
+
+/*
+ * Look at n slots. Inlined for each kind of receiver: with streams, and with
+ * time stamps of packets.
+ */
+static inline __attribute__((__always_inline__))
+int look(struct rx *r, unsigned int n, bool streams, bool stamps)
+{
+	/* Copies, which no store to a stream makes invalid */
+	const struct tp4_ring ring = r->w->sock.rx;
+	const struct tp4_area area = r->w->area;
+	const __u64 now = streams ? clock_ns(CLOCK_REALTIME) : 0;
+	struct stream *s = streams ? r->w->streams->last : NULL;
+	unsigned int i, at = r->offset, packets = n, other = 0;
+	bool cont = r->cont;
+	__u64 bytes = 0;
+	__u8 error = 0;
+
+	for (i = 0; i < n; i++) {
+		const struct tpacket4_desc *d = tp4_ring_at(&ring, i);
+		const __u8 *data = tp4_data(&area, d);
+		const bool first = !cont;
+
+		bytes += d->len;
+		error |= d->error;
+		cont = d->flags & TP4_PKT_CONT;
+		packets -= cont;
+		if (!streams || !first)
+			continue;
+		if (d->len < at + sizeof(struct signature) ||
+		    signature_key(data + at) != s->key) {
+			struct stream *found = find_stream(r, data, d->len);
+
+			if (!found) {
+				other++;
+				continue;
+			}
+			s = found;
+			at = r->offset;
+		}
+		stream_seen(s, data + at, stamps ? stamp_of(r, d, now) : now);
+	}
+	if (error)
+		return tp4_ring_error(&ring, n);
+	if (r->dumped < r->w->cfg->dump)
+		dump(r, n);
+	r->cont = cont;
+	if (other)
+		count_up(&r->w->n.other, other);
+	count_up(&r->w->n.rx_packets, packets);
+	count_up(&r->w->n.rx_bytes, bytes);
+	return 0;
+}
+
+static int look_at(struct rx *r, unsigned int n)
+{
+	if (!r->w->streams)
+		return look(r, n, false, false);
+	if (r->w->cfg->stamps == STAMPS_PROGRAM)
+		return look(r, n, true, false);
+	return look(r, n, true, true);
+}
+
+static int step(struct rx *r, struct tp4_backoff *b)
+{
+	struct tp4_socket *sock = &r->w->sock;
+	unsigned int n = tp4_ring_peek(&sock->rx, BATCH);
+	int e = 0;
+
+	if (n) {
+		b->pauses = 0;
+		e = look_at(r, n);
+		if (e)
+			return e;
+		tp4_ring_recycle(&sock->rx, n);
+		if (tp4_rx_need_kick(sock))
+			e = tp4_rx_kick(sock);
+		return e;
+	}
+	if (!tp4_backoff(b) || r->w->cfg->spin) {
+		tp4_ring_flush(&sock->rx);
+		return 0;
+	}
+	e = tp4_wait(sock, POLLIN, WAIT_MS);
+	return e < 0 ? e : 0;
+}
+
+/**
+ * rx_run - receive packets
+ * @w: thread, whose port is open
+ */
+void rx_run(struct worker *w)
+{
+	struct rx r = { .w = w };
+	struct tp4_backoff b = { 0 };
+	__u64 seen = 0;
+	int e = 0;
+
+	while (!stopped() && !e && (!w->count || seen < w->count)) {
+		e = step(&r, &b);
+		if (w->n.rx_packets == seen)
+			continue;
+		seen = w->n.rx_packets;
+		w->end = clock_ns(CLOCK_MONOTONIC);
+		if (!w->begin)
+			w->begin = w->end;
+	}
+	if (e)
+		worker_fail(w, "receive: %s", strerror(-e));
+}

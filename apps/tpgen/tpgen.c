@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpgen: threads, signals, samples (files: see tpgen.h) */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "pcap.h"
+#include "slots.h"
+#include "stream.h"
+#include "vary.h"
+
+#define SIG_DONE	SIGUSR1		/* a thread has ended */
+#define SIG_WAKE	SIGUSR2		/* a thread shall look at stopping */
+
+static int stopping;			/* 1: stop, 2: at once */
+static unsigned int running;
+static pthread_t main_thread;
+
+/**
+ * stopped - check whether the threads shall end
+ *
+ * Return: true if so.
+ */
+bool stopped(void)
+{
+	return __atomic_load_n(&stopping, __ATOMIC_RELAXED);
+}
+
+/**
+ * impatient - check whether the threads shall not even wait for their packets
+ *
+ * Return: true if so.
+ */
+bool impatient(void)
+{
+	return __atomic_load_n(&stopping, __ATOMIC_RELAXED) > 1;
+}
+
+/**
+ * interrupted - check whether the user wants the program to end
+ *
+ * For the main thread, before it watches the others.
+ *
+ * Return: true if so.
+ */
+bool interrupted(void)
+{
+	sigset_t set;
+
+	sigpending(&set);
+	return sigismember(&set, SIGINT) || sigismember(&set, SIGTERM);
+}
+
+/**
+ * worker_fail - note why a thread ends early
+ * @w: thread
+ * @format: reason, as for printf()
+ */
+void worker_fail(struct worker *w, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(w->error, sizeof(w->error), format, args);
+	va_end(args);
+}
+
+static void set_cpu(struct worker *w)
+{
+	const int cpu = w->cfg->cpu[w->nr];
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		worker_fail(w, "CPU %d: %s", cpu, strerror(errno));
+}
+
+static void *thread(void *arg)
+{
+	struct worker *w = arg;
+
+	/* Sleep as long as asked for, not 50 us longer. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	set_cpu(w);
+	if (!*w->error) {
+		switch (w->cfg->mode) {
+		case MODE_TX:
+			tx_run(w);
+			break;
+		case MODE_RX:
+			rx_run(w);
+			break;
+		case MODE_PING:
+			ping_run(w);
+			break;
+		case MODE_PONG:
+			pong_run(w);
+			break;
+		case MODE_REPLAY:
+			replay_run(w);
+			break;
+		}
+	}
+	__atomic_fetch_sub(&running, 1, __ATOMIC_RELEASE);
+	pthread_kill(main_thread, SIG_DONE);
+	return NULL;
+}
+
+static void open_port(struct worker *w)
+{
+	const struct config *cfg = w->cfg;
+	const unsigned int ring = cfg->ring;
+	unsigned int size;
+
+	switch (cfg->mode) {
+	case MODE_TX:
+		size = slots_frame_size(vary_max_size(&cfg->pkt));
+		port_open(w, 0, ring, ring, size);
+		break;
+	case MODE_RX:
+		port_open(w, ring, 0, 0, 2048);
+		break;
+	case MODE_PING:
+	case MODE_PONG:
+		port_open(w, ring, ring, ring, 2048);
+		break;
+	case MODE_REPLAY:
+		size = slots_frame_size(replay_max_size(w));
+		port_open(w, 0, ring, ring, size);
+		break;
+	}
+	if ((cfg->mode == MODE_RX && cfg->pkt.seq) || cfg->mode == MODE_PING) {
+		w->streams = stream_table_new();
+		if (!w->streams)
+			err(1, "streams");
+	}
+}
+
+static void wake_up(int sig)
+{
+	(void)sig;	/* nanosleep() and poll() return */
+}
+
+static void set_signals(sigset_t *set)
+{
+	struct sigaction wake = { .sa_handler = wake_up };
+
+	sigaction(SIG_WAKE, &wake, NULL);
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIG_DONE);
+	pthread_sigmask(SIG_BLOCK, set, NULL);
+}
+
+static void stop(const pthread_t *threads, unsigned int nr)
+{
+	unsigned int i;
+
+	__atomic_store_n(&stopping, stopping ? 2 : 1, __ATOMIC_RELAXED);
+	for (i = 0; i < nr; i++)
+		pthread_kill(threads[i], SIG_WAKE);
+}
+
+/* Sleep until a time or a signal; returns the signal. */
+static int wait_until(const sigset_t *set, __u64 until)
+{
+	__u64 now = clock_ns(CLOCK_MONOTONIC);
+	struct timespec t = { 0 };
+
+	if (until > now) {
+		t.tv_sec = (until - now) / NSEC;
+		t.tv_nsec = (until - now) % NSEC;
+	}
+	return sigtimedwait(set, NULL, &t);
+}
+
+/* Sample the counters until all threads have ended. */
+static void watch(struct run *r, const pthread_t *threads,
+		  const sigset_t *set)
+{
+	const struct config *cfg = r->cfg;
+	const __u64 step = cfg->interval * NSEC;
+	const __u64 end = r->start + cfg->seconds * NSEC;
+	__u64 next = r->start + step, until;
+
+	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+		until = next;
+		if (cfg->seconds && !stopped() && end < until)
+			until = end;
+		switch (wait_until(set, until)) {
+		case SIGINT:
+		case SIGTERM:
+			stop(threads, cfg->nr_threads);
+			break;
+		}
+		if (clock_ns(CLOCK_MONOTONIC) >= next) {
+			report_sample(r);
+			next += step;
+		}
+		if (cfg->seconds && !stopped() &&
+		    clock_ns(CLOCK_MONOTONIC) >= end)
+			stop(threads, cfg->nr_threads);
+	}
+}
+
+static void start_threads(struct run *r, pthread_t *threads)
+{
+	const struct config *cfg = r->cfg;
+	unsigned int i;
+
+	main_thread = pthread_self();
+	running = cfg->nr_threads;
+	r->start = clock_ns(CLOCK_MONOTONIC);
+	for (i = 0; i < cfg->nr_threads; i++) {
+		errno = pthread_create(&threads[i], NULL, thread, &r->w[i]);
+		if (errno)
+			err(1, "thread");
+	}
+}
+
+static void write_file(const char *name, struct run *r,
+		       void (*write)(struct run *, FILE *))
+{
+	FILE *f = strcmp(name, "-") ? fopen(name, "w") : stdout;
+
+	if (!f)
+		err(1, "%s", name);
+	write(r, f);
+	if (f == stdout ? fflush(f) : fclose(f))
+		err(1, "%s", name);
+}
+
+static void write_reports(struct run *r)
+{
+	const struct config *cfg = r->cfg;
+	const bool json = cfg->json && !strcmp(cfg->json, "-");
+
+	report_summary(r, json ? stderr : stdout);
+	if (cfg->json)
+		write_file(cfg->json, r, json_write);
+	if (cfg->plot)
+		write_file(cfg->plot, r, plot_write);
+}
+
+static bool failed(const struct run *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->cfg->nr_threads; i++)
+		if (*r->w[i].error)
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	static struct config cfg;
+	static struct capture capture;
+	static struct run r = { .cfg = &cfg };
+	pthread_t threads[MAX_THREADS];
+	unsigned int i;
+	sigset_t set;
+
+	options_parse(&cfg, argc, argv);
+	r.w = aligned_alloc(64, sizeof(*r.w) * cfg.nr_threads);
+	if (!r.w)
+		err(1, "threads");
+	memset(r.w, 0, sizeof(*r.w) * cfg.nr_threads);
+	set_signals(&set);
+	if (cfg.mode == MODE_REPLAY)
+		replay_load(&cfg, &capture);
+	for (i = 0; i < cfg.nr_threads; i++) {
+		r.w[i].cfg = &cfg;
+		r.w[i].capture = &capture;
+		r.w[i].nr = i;
+		r.w[i].count = cfg.count / cfg.nr_threads +
+			       (i < cfg.count % cfg.nr_threads);
+		open_port(&r.w[i]);
+	}
+	port_wait_link(&cfg);
+	r.speed = port_speed(cfg.ifname);
+	if (cfg.rate.unit == RATE_PERCENT && !r.speed)
+		errx(1, "%s: the speed of the link is unknown, so that there is no percentage of it",
+		     cfg.ifname);
+	for (i = 0; i < cfg.nr_threads; i++)
+		r.w[i].speed = r.speed;
+
+	start_threads(&r, threads);
+	watch(&r, threads, &set);
+	for (i = 0; i < cfg.nr_threads; i++) {
+		pthread_join(threads[i], NULL);
+		port_read_drops(&r.w[i]);
+		port_close(&r.w[i]);
+	}
+	write_reports(&r);
+	i = failed(&r);
+	report_free(&r);
+	replay_free(&capture);
+	return i;
+}
