@@ -812,14 +812,14 @@ def test_zerocopy() -> None:
 
 
 def test_ping() -> None:
-    for words in (
-        [],
-        ["-6", "-l", 100],
-        ["--proto", "tcp", "-l", 100],
-        ["--proto", "icmp", "-l", 100],
+    kinds: list[list[object]] = [
         ["-6", "--proto", "icmp", "-l", 100],
-        ["--vlan", 9, "-l", 100],
-    ):
+        ["--vlan", 9, "--proto", "tcp", "-l", 100],
+        ["--proto", "icmp", "-l", 100],
+        ["-6", "-l", 100],
+        [],
+    ]
+    for words in kinds[:2] if SHORT else kinds:
         pong = receiver("pong")
         with Capture(A) as back, Capture(B) as there:
             r = run_json("ping", "-i", A, "-n", 20, *words)
