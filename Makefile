@@ -23,8 +23,8 @@ deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 ##   shell         open a shell in the booted plain kernel, with tpbench, tcpdump and
 ##                 the selftests ready to try
 ##   pcap          build Debian's libpcap with V4, for tcpdump and others
-##   bench         count instructions per packet, the same on every machine: V3, V4
-##                 and AF_XDP on i40e and veth; writes out/bench.json and .svg
+##   bench         count instructions per packet, the same on every machine: V3, V4 and
+##                 AF_XDP on i40e, virtio_net and veth; writes out/bench.json and .svg
 demo:
 	$(alone) lab/measure/demo
 
