@@ -165,6 +165,10 @@ static uint64_t odd_number(struct rnd *r)
 
 static void spoil(struct rnd *r, struct tpacket4_desc *d)
 {
+	static const uint8_t bits[] = {
+		TP4_DESC_KERNEL, TP4_DESC_SEEN, TP4_PKT_CONT,
+	};
+
 	switch (rnd(r, 7)) {
 	case 0:
 		d->idx = odd_number(r);
@@ -179,7 +183,7 @@ static void spoil(struct rnd *r, struct tpacket4_desc *d)
 		d->flags = odd_number(r);
 		break;
 	case 4:
-		d->flags ^= one_in(r, 2) ? TP4_DESC_KERNEL : TP4_PKT_CONT;
+		d->flags ^= PICK(r, bits);
 		break;
 	case 5:
 		post_one(d, odd_number(r), odd_number(r), odd_number(r),

@@ -176,7 +176,7 @@ static void program(struct rnd *r, struct ring *ring)
 
 static bool is_valid_tx(const struct tpacket4_desc *d)
 {
-	return !(d->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT)) &&
+	return !(d->flags & ~(TP4_DESC_KERNEL | TP4_DESC_SEEN | TP4_PKT_CONT)) &&
 	       d->idx < FRAMES && d->len &&
 	       (u64)d->offset + d->len <= FRAME_SIZE;
 }

@@ -426,7 +426,7 @@ static void populate_returns_invalid_descs(struct kunit *test)
 	post(&t->tx, 3, 60, FRAME_BYTES, 0);
 	post(&t->tx, 4, U32_MAX, 1, 0);
 	post(&t->tx, 5, FRAME_BYTES, 1, 0);
-	post(&t->tx, 6, 60, 0, 0x40);
+	post(&t->tx, 6, 60, 0, 0x20);
 	post(&t->tx, 7, 60, 0, TP4_PKT_CONT);
 	post(&t->tx, FRAMES, 60, 0, 0);
 	post(&t->tx, 9, FRAME_BYTES, 0, 0);

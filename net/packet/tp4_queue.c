@@ -342,17 +342,34 @@ EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_room);
  * @q:		an Rx queue
  * @wanted:	minimum number of unread slots; 0 means 1
  *
+ * A slot is unread until the program has posted it again or has marked it, or a
+ * later one, with TP4_DESC_SEEN. Only the mark of the slot returned last is
+ * found. If the program has marked another slot, it has not seen the last one,
+ * and it may be woken for fewer slots than @wanted.
+ *
  * Context: Under sk_receive_queue.lock.
- * Return: true while at least @wanted returned slots have not been posted
- * again; or once after a packet found too few frames, if one has not.
+ * Return: true while at least @wanted returned slots are unread; or once after
+ * a packet found too few frames, if one is.
  */
 bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 {
+	unsigned long out = atomic_long_read(&q->out);
+	u8 flags;
+
 	/* On 32-bit machines, @out wraps around to 0. */
-	if (atomic_long_read(&q->out))
+	if (out)
 		q->returned = true;
-	if (!q->returned || !tp4q_program_owns_last(q))
+	if (!q->returned)
 		return false;
+	/* Pairs with the program's release of a descriptor it posts. */
+	flags = smp_load_acquire(&tp4q_slot(q, out - 1)->flags);
+	/* The program may leave the mark set in a slot that it posts. */
+	if (flags & TP4_DESC_KERNEL)
+		return false;
+	if (flags & TP4_DESC_SEEN) {
+		WRITE_ONCE(q->seen, out);
+		return false;
+	}
 	if (wanted <= 1 || tp4q_rx_enough(q, wanted))
 		return true;
 	if (!READ_ONCE(q->starved))
@@ -367,8 +384,7 @@ EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_readable);
  * last
  * @q:	the queue
  *
- * For Rx, it does until it has read and posted again all that was received. For
- * Tx, it does unless every slot is posted.
+ * For a Tx ring, it does unless every slot is posted.
  *
  * Context: Any in which the queue cannot go away.
  * Return: true if it does. Before the first return, the last slot of the ring

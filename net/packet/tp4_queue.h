@@ -59,13 +59,15 @@ struct tp4_tx;
  *		that found nothing posted (Tx)
  * @invalid:	descriptors refused
  * @sending:	the holder of pg_vec_lock is sending, which can take long (Tx)
+ * @seen:	@out when poll() last found the slot returned last marked with
+ *		TP4_DESC_SEEN (Rx)
  *
  * The members up to and including @meta are constant while the ring is in use.
  * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
  * pg_vec_lock for Tx; in zero-copy mode they belong to the driver. @zerocopy is
  * set under pg_vec_lock and cleared with release semantics when the driver no
- * longer uses the ring. @returned is protected by sk_receive_queue.lock. @starved
- * is set by the context that @in belongs to.
+ * longer uses the ring. @returned is protected by sk_receive_queue.lock, and so
+ * are writes to @seen. @starved is set by the context that @in belongs to.
  *
  * For Rx, @out is protected by the same lock as @in. For Tx, a position of @out
  * is claimed atomically by the context that returns a descriptor, which can be
@@ -102,6 +104,7 @@ struct tp4_queue {
 	atomic_long_t		no_desc;
 	atomic_long_t		invalid;
 	bool			sending;
+	unsigned long		seen;
 };
 
 static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
@@ -222,7 +225,8 @@ static inline bool tp4q_desc_valid(const struct tp4_queue *q,
 	/* A length of 0 wraps around and is refused, too. */
 	u64 last = (u64)(desc->len - 1) + desc->offset;
 
-	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_PKT_CONT | TP4_META)) &&
+	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_DESC_SEEN |
+				 TP4_PKT_CONT | TP4_META)) &&
 	       desc->idx < q->area->nr_frames && last < q->area->frame_size;
 }
 
@@ -279,15 +283,19 @@ static inline void __tp4q_return(struct tp4_queue *q,
 void tp4_wake_sender(struct sock *sk);
 
 /* Check whether enough returned slots are unread to wake the program, by
- * SO_RCVLOWAT. If the program has posted fewer frames than that, it is woken
- * when all of them are used.
+ * SO_RCVLOWAT. A slot counts as read if it has been posted again, or if poll()
+ * has found it marked. If the program has posted fewer frames than wanted, it is
+ * woken when all of them are used.
  */
 static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
 {
 	unsigned long out = atomic_long_read(&q->out);
 
-	return !tp4q_kernel_owns(q, out - min(wanted, q->mask + 1)) ||
-	       !tp4q_kernel_owns(q, out);
+	if (!tp4q_kernel_owns(q, out))
+		return true;
+	wanted = min(wanted, q->mask + 1);
+	return out - READ_ONCE(q->seen) >= wanted &&
+	       !tp4q_kernel_owns(q, out - wanted);
 }
 
 /**

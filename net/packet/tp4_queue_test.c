@@ -340,7 +340,7 @@ static void tx_check_every_field(struct kunit *test)
 		{ { 0, 60, 0, 0, 0x08 }, -EINVAL },
 		{ { 0, 60, 0, 0, 0x10 }, -EINVAL },
 		{ { 0, 60, 0, 0, 0x20 }, -EINVAL },
-		{ { 0, 60, 0, 0, 0x40 }, -EINVAL },
+		{ { 0, 60, 0, 0, TP4_DESC_SEEN }, 60 },
 	};
 	struct tp4_test *t = test->priv;
 	u32 i;
@@ -453,6 +453,92 @@ static void poll_with_rcvlowat(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
 	publish(t, pos, 1);
 	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 4));
+}
+
+/* As a program does before it sleeps: in the slot that it has seen last */
+static void mark(struct tp4_test *t)
+{
+	t->ring[(t->reaped - 1) % SLOTS].flags = TP4_DESC_SEEN;
+}
+
+static void receive(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	unsigned long pos;
+
+	KUNIT_ASSERT_TRUE(test, tp4q_rx_reserve(&t->q, 1, &pos));
+	publish(t, pos, 1);
+}
+
+/* With fewer frames than slots, the slot returned last is never posted. */
+static void poll_up_to_seen_slot(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	u32 i;
+
+	for (i = 0; i < SLOTS / 2; i++)
+		post(t, i, 0, 0, 0);
+	for (i = 0; i < 3 * SLOTS; i++) {
+		KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 1));
+		receive(test);
+		KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 1));
+		desc = reap(t);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->flags, 0);
+		post(t, desc->idx, 0, 0, 0);
+		KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 1));
+		mark(t);
+	}
+	/* A packet behind the mark */
+	receive(test);
+	receive(test);
+	KUNIT_EXPECT_NOT_NULL(test, reap(t));
+	mark(t);
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 1));
+}
+
+/* SO_RCVLOWAT counts the slots behind the mark, not those that are kept. */
+static void poll_with_rcvlowat_and_seen_slots(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, k;
+
+	for (i = 0; i < SLOTS; i++)
+		post(t, i, 0, 0, 0);
+	for (k = 1; k < SLOTS / 2; k++) {
+		receive(test);
+		KUNIT_EXPECT_NOT_NULL(test, reap(t));
+		mark(t);
+		KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 1));
+	}
+	for (i = 1; i <= 4; i++) {
+		receive(test);
+		for (k = 1; k <= 4; k++)
+			KUNIT_EXPECT_EQ(test, tp4q_rx_readable(&t->q, k),
+					k <= i);
+	}
+}
+
+/* The mark means nothing in a slot that is posted. */
+static void seen_flag_of_posted_slot(struct kunit *test)
+{
+	struct tpacket4_desc descs[TP4_TX_DESCS];
+	struct tp4_test *t = test->priv;
+	bool good = false;
+
+	post(t, 1, 60, 0, TP4_DESC_SEEN);
+	KUNIT_EXPECT_EQ(test, 1, tp4q_tx_next(&t->q, descs, 1, 1, &good));
+	KUNIT_EXPECT_TRUE(test, good);
+
+	/* Posted again, with the mark, before the slot after it is returned */
+	receive(test);
+	KUNIT_EXPECT_NOT_NULL(test, reap(t));
+	while (t->posted != SLOTS)
+		post(t, 1, 0, 0, 0);
+	post(t, 1, 0, 0, TP4_DESC_SEEN);
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 1));
+	KUNIT_EXPECT_EQ(test, t->q.seen, 0);
 }
 
 static void rx_room(struct kunit *test)
@@ -623,6 +709,9 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(poll_last_slot),
 	KUNIT_CASE(poll_last_slot_after_wrap),
 	KUNIT_CASE(poll_with_rcvlowat),
+	KUNIT_CASE(poll_up_to_seen_slot),
+	KUNIT_CASE(poll_with_rcvlowat_and_seen_slots),
+	KUNIT_CASE(seen_flag_of_posted_slot),
 	KUNIT_CASE(rx_room),
 	KUNIT_CASE(idle_after_publish),
 	KUNIT_CASE(zc_held_by_counters),

@@ -257,8 +257,7 @@ bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
  * @po:	the packet socket, with an Rx ring
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true while at least SO_RCVLOWAT returned slots have not been posted
- * again.
+ * Return: true while at least SO_RCVLOWAT returned slots are unread.
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {

@@ -311,11 +311,8 @@ pcap_tp4_give_back(struct pcap_tp4 *tp4)
 
 	tp4_ring_recycle(ring, tp4->done);
 	tp4->done = 0;
-	/*
-	 * For the kernel, the ring is readable until all slots are posted.
-	 */
 	if (ring->seen == 0)
-		tp4_ring_flush(ring);
+		tp4_ring_prepare_poll(ring);
 }
 
 /*

@@ -157,7 +157,7 @@ static unsigned int v4_rx_drop(struct port *p, unsigned int max)
 	if (n)
 		rx_lent(p, v);
 	else if (p->cfg->poll)
-		tp4_ring_flush(&v->sock.rx);
+		tp4_ring_prepare_poll(&v->sock.rx);
 	return packets;
 }
 
@@ -278,23 +278,6 @@ static bool v4_need_kick(struct port *p)
 	return tp4_need_kick(&v->sock);
 }
 
-/*
- * poll() takes a slot that is ours for a packet that is still to be read. Before
- * sleeping, lend other frames in place of those that are on their way out.
- */
-static void lend_spare(struct port *p, struct v4 *v)
-{
-	unsigned int n = tp4_ring_free(&v->sock.rx);
-
-	if (n > v->pool.nr)
-		n = v->pool.nr;
-	if (!n)
-		return;
-	v->pool.nr -= n;
-	tp4_ring_post(&v->sock.rx, v->pool.frames + v->pool.nr, n);
-	rx_lent(p, v);
-}
-
 static unsigned int v4_forward(struct port *p, unsigned int max)
 {
 	struct v4 *v = p->ring;
@@ -304,7 +287,7 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 		max = tp4_ring_free(&v->sock.tx);
 	n = tp4_ring_peek(&v->sock.rx, max);
 	if (!n && p->cfg->poll)
-		lend_spare(p, v);
+		tp4_ring_prepare_poll(&v->sock.rx);
 	packets = look(p, v, n, true);
 	tp4_ring_forward(&v->sock.rx, &v->sock.tx, n);
 	return packets;

@@ -38,7 +38,7 @@
 
 /* The minor version changes with additions, the major one if programs break. */
 #define TP4_VERSION_MAJOR	1
-#define TP4_VERSION_MINOR	2
+#define TP4_VERSION_MINOR	3
 
 #include <errno.h>
 #include <poll.h>
@@ -432,13 +432,32 @@ static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 /**
  * tp4_ring_flush - post frames that tp4_ring_recycle() has held back
  * @r: ring
- *
- * Call this before poll(); tp4_wait() does so.
  */
 static inline void tp4_ring_flush(struct tp4_ring *r)
 {
 	if (r->held)
 		__tp4_ring_relend(r, r->held);
+}
+
+/**
+ * tp4_ring_prepare_poll - end readability at the slots that were taken (Rx)
+ * @r: ring
+ *
+ * Call this before poll(), select() or epoll_wait(); tp4_wait() does so. Also
+ * posts the frames that tp4_ring_recycle() has held back. The socket is then
+ * readable if a slot has been returned that was not taken, recycled or
+ * forwarded, however many frames the program keeps or sends.
+ */
+static inline void tp4_ring_prepare_poll(struct tp4_ring *r)
+{
+	struct tpacket4_desc *last;
+
+	tp4_ring_flush(r);
+	/* Else the slot taken last is posted, or there is no ring. */
+	if (r->q.num_free) {
+		last = &r->q.ring[(r->q.last_used_idx - 1) & r->q.ring_mask];
+		__atomic_store_n(&last->flags, TP4_DESC_SEEN, __ATOMIC_RELAXED);
+	}
 }
 
 /**
@@ -744,10 +763,9 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * @events: POLLIN and/or POLLOUT
  * @timeout: milliseconds; -1 for no limit
  *
- * POLLIN is set until the Rx slot returned last has been posted again, so
- * recycle received slots first; a program that keeps n frames sets SO_RCVLOWAT
- * to n + 1. In zero-copy mode this also kicks both rings. With POLLIN, it
- * belongs to the thread that uses the Rx ring.
+ * POLLIN is set while there is an Rx slot that was returned and not taken,
+ * recycled or forwarded. In zero-copy mode this also kicks both rings. With
+ * POLLIN, it belongs to the thread that uses the Rx ring.
  *
  * A socket error is returned once: after %ENETDOWN, the next call sleeps until
  * the device is up again and receives. Of two threads, either may get it.
@@ -765,7 +783,7 @@ static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
 		return s->backend->wait(s, events, timeout);
 	/* The Rx ring may be another thread's. */
 	if (events & POLLIN)
-		tp4_ring_flush(&s->rx);
+		tp4_ring_prepare_poll(&s->rx);
 	if (poll(&pfd, 1, timeout) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (pfd.revents & POLLNVAL)

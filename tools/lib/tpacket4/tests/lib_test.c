@@ -810,6 +810,35 @@ static void wait_for_one_ring_leaves_the_other_alone(void)
 	close(fd);
 }
 
+/* However many frames are kept, sent, or not there at all */
+static void wait_sleeps_until_there_is_more(void)
+{
+	unsigned int i, kept = 0;
+	int fd;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	fd = plain_socket();
+	for (i = 0; kept < NR - 20; i++) {
+		CHECK_EQ(0, tp4_wait(&s, POLLIN, 0));
+		CHECK_EQ(0, plain_send(fd, 5, 100, 0));
+		CHECK_EQ(POLLIN, tp4_wait(&s, POLLIN, WAIT_MS));
+		CHECK_EQ(5, wait_rx(&s, 5));
+		/* a slot that was not taken is still to be read */
+		CHECK_EQ(POLLIN, tp4_wait(&s, POLLIN, 0));
+		if (i % 3 == 0)
+			tp4_ring_recycle(&s.rx, 5);
+		else
+			tp4_ring_take(&s.rx, 5);
+		kept += i % 3 ? 5 : 0;
+	}
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 0));
+	CHECK_EQ(0, plain_send(fd, 1, 1500, 0));
+	CHECK_EQ(1, wait_rx(&s, 1));
+	CHECK_EQ(1, tp4_ring_forward(&s.rx, &s.tx, 1));
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 0));
+	close(fd);
+}
+
 static void promiscuous_until_the_socket_is_closed(void)
 {
 	CHECK_EQ(0, open_bound(NR, 0));
@@ -986,6 +1015,7 @@ static const struct {
 	TEST(wait_tells_once_that_the_device_went_down),
 	TEST(wait_says_that_a_socket_is_closed),
 	TEST(wait_for_one_ring_leaves_the_other_alone),
+	TEST(wait_sleeps_until_there_is_more),
 	TEST(promiscuous_until_the_socket_is_closed),
 	TEST(zero_copy_carries_packets_both_ways),
 	TEST(dry_receiver_goes_on_when_told),

@@ -40,7 +40,7 @@ static const struct invalid_desc invalid_descs[] = {
 	{ { .idx = 310, .len = 60, .flags = 0x08 }, EINVAL, "flag 0x08" },
 	{ { .idx = 311, .len = 60, .flags = 0x10 }, EINVAL, "flag 0x10" },
 	{ { .idx = 312, .len = 60, .flags = 0x20 }, EINVAL, "flag 0x20" },
-	{ { .idx = 313, .len = 60, .flags = 0x40 }, EINVAL, "flag 0x40" },
+	{ { .idx = 313, .len = 60, .flags = 0x60 }, EINVAL, "flags 0x60" },
 	{ { .idx = 314, .len = MAX_LEN + 1 }, EMSGSIZE, "more than the MTU" },
 	{ { .idx = 315, .len = 2048 }, EMSGSIZE, "a whole frame, too long" },
 };

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4: one thread sleeps in poll() until it can post, another kicks.
  * Whichever way the descriptors are returned, the sleeper is woken after they
- * are visible. A reader is woken for as many packets as it wants.
+ * are visible. A reader is woken for as many packets as it wants, and not for
+ * those that it has seen.
  */
 #include "task.h"
 #include "zc.h"
+
+#include <sys/epoll.h>
 
 FIXTURE(pollout) {
 	struct pv4 tx, rx;
@@ -310,6 +313,247 @@ TEST_F_TIMEOUT(pollin, too_few_frames, 120)
 	/* said once */
 	EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
 	EXPECT_EQ(nr - 3, take_all(&self->rx, false));
+}
+
+/* ---- TP4_DESC_SEEN ---- */
+
+FIXTURE(seen) {
+	struct pv4 tx;			/* on if_a */
+	struct zc rx;			/* on if_b, half as many frames as slots */
+	int epfd;
+};
+
+FIXTURE_VARIANT(seen) {
+	int n;				/* PACKET_ZEROCOPY */
+	int epoll;			/* events; 0: poll() */
+};
+
+FIXTURE_VARIANT_ADD(seen, copy) { .n = 0 };
+
+FIXTURE_VARIANT_ADD(seen, copy_epoll) { .n = 0, .epoll = EPOLLIN };
+
+FIXTURE_VARIANT_ADD(seen, copy_edge) { .n = 0, .epoll = EPOLLIN | EPOLLET };
+
+FIXTURE_VARIANT_ADD(seen, zero_copy) { .n = 1 };
+
+FIXTURE_VARIANT_ADD(seen, zero_copy_epoll) { .n = 1, .epoll = EPOLLIN };
+
+FIXTURE_VARIANT_ADD(seen, zero_copy_edge) {
+	.n = 1, .epoll = EPOLLIN | EPOLLET,
+};
+
+FIXTURE_SETUP(seen)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	struct zc_cfg rcfg = {
+		.ifname = if_b, .n = variant->n, .rx_empty = true,
+	};
+	struct epoll_event e = { .events = variant->epoll };
+	unsigned int i;
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&self->tx, &tcfg));
+	ASSERT_EQ(0, zc_open(&self->rx, &rcfg));
+	for (i = 0; i < self->rx.s.rx.size / 2; i++)
+		zc_rx_post(&self->rx, i);
+	self->epfd = epoll_create1(0);
+	ASSERT_LE(0, self->epfd);
+	if (variant->epoll)
+		ASSERT_EQ(0, epoll_ctl(self->epfd, EPOLL_CTL_ADD,
+				       self->rx.s.fd, &e));
+}
+
+FIXTURE_TEARDOWN(seen)
+{
+	close(self->epfd);
+	pv4_close(&self->tx);
+	zc_close(&self->rx);
+}
+
+/* Mark the slot that was seen last, unless it has been posted again. */
+static void mark_seen(struct pv4_ring *r)
+{
+	if (r->avail - r->used < r->size)
+		__atomic_store_n(&pv4_slot(r, r->used - 1)->flags,
+				 TP4_DESC_SEEN, __ATOMIC_RELAXED);
+}
+
+/* Number of sockets that are readable: 0 or 1, or less if it fails */
+static int readable(FIXTURE_DATA(seen) *self,
+		    const FIXTURE_VARIANT(seen) *variant, int ms)
+{
+	struct epoll_event e;
+
+	if (!variant->epoll)
+		return poll_for(self->rx.s.fd, POLLIN, ms) / POLLIN;
+	return epoll_wait(self->epfd, &e, 1, ms);
+}
+
+/* The reader sleeps although slots are not posted, and a packet wakes it. */
+static void sleep_and_wake(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(seen) *self,
+			   const FIXTURE_VARIANT(seen) *variant)
+{
+	uint64_t start = now_ms();
+	pid_t pid = pv4_fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (readable(self, variant, 2 * WAIT_MS) != 1)
+			_exit(FAILED);
+		_exit(now_ms() - start >= 2 * WAIT_MS ? TIMED_OUT : READY);
+	}
+	ASSERT_EQ('S', wait_until_idle(pid));
+	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
+	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 1));
+	EXPECT_EQ(READY, exit_within(pid, 2 * WAIT_MS));
+}
+
+/* All packets are taken and posted again, but in other slots. */
+TEST_F_TIMEOUT(seen, fewer_frames_than_slots, 120)
+{
+	struct pv4_ring *r = &self->rx.s.rx;
+	unsigned int i;
+
+	EXPECT_EQ(0, readable(self, variant, 0));
+	for (i = 0; i < 2 * r->size + 3; i++) {
+		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+		ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+		ASSERT_EQ(1U, take_all(&self->rx, false));
+		mark_seen(r);
+		ASSERT_EQ(0, readable(self, variant, 0)) {
+			TH_LOG("after packet %u", i);
+		}
+	}
+	for (i = 0; i < 5; i++) {
+		sleep_and_wake(_metadata, self, variant);
+		EXPECT_EQ(1U, take_all(&self->rx, false));
+		mark_seen(r);
+	}
+}
+
+/* Frames are kept until all but one are. */
+TEST_F_TIMEOUT(seen, frames_are_kept, 120)
+{
+	struct pv4_ring *r = &self->rx.s.rx;
+	unsigned int i;
+
+	for (i = 0; i < r->size / 2 - 1; i++) {
+		if (i < 5) {
+			sleep_and_wake(_metadata, self, variant);
+		} else {
+			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+			ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+		}
+		ASSERT_EQ(1U, take_all(&self->rx, true));
+		mark_seen(r);
+		ASSERT_EQ(0, readable(self, variant, 0)) {
+			TH_LOG("after packet %u", i);
+		}
+	}
+	sleep_and_wake(_metadata, self, variant);
+}
+
+/* As a program that forwards: each frame comes back a little later. */
+TEST_F_TIMEOUT(seen, frames_come_back_later, 120)
+{
+	struct pv4_ring *r = &self->rx.s.rx;
+	struct tpacket4_desc d;
+	unsigned int i, k;
+	__u64 away[7];
+
+	for (i = 0; i < r->size; i++) {
+		k = i % ARRAY_SIZE(away);
+		if (i % 50 == 49)
+			sleep_and_wake(_metadata, self, variant);
+		else
+			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+		if (i % 50 != 49)
+			ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+		ASSERT_TRUE(zc_take(&self->rx, r, &d));
+		if (i >= ARRAY_SIZE(away))
+			zc_rx_post(&self->rx, away[k]);
+		away[k] = d.idx;
+		mark_seen(r);
+		ASSERT_EQ(0, readable(self, variant, 0)) {
+			TH_LOG("after packet %u", i);
+		}
+	}
+}
+
+/* The mark says nothing of a packet behind it. */
+TEST_F_TIMEOUT(seen, packet_behind_the_mark, 120)
+{
+	struct tpacket4_desc d;
+
+	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 1));
+	ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+	ASSERT_TRUE(zc_take(&self->rx, &self->rx.s.rx, &d));
+	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 2));
+	mark_seen(&self->rx.s.rx);
+	EXPECT_EQ(1, readable(self, variant, WAIT_MS));
+	ASSERT_TRUE(zc_take(&self->rx, &self->rx.s.rx, &d));
+	mark_seen(&self->rx.s.rx);
+	sleep_and_wake(_metadata, self, variant);
+}
+
+/* SO_RCVLOWAT counts what has not been seen. */
+TEST_F_TIMEOUT(seen, as_many_as_wanted, 120)
+{
+	unsigned int i, round;
+
+	if (variant->epoll & EPOLLET)
+		SKIP(return, "the kernel does not look at the mark in between");
+	ASSERT_EQ(0, want(self->rx.s.fd, 3));
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < 2; i++)
+			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+		EXPECT_EQ(0, readable(self, variant, QUIET_MS));
+		sleep_and_wake(_metadata, self, variant);
+		EXPECT_EQ(3U, take_all(&self->rx, true));
+		mark_seen(&self->rx.s.rx);
+		EXPECT_EQ(0, readable(self, variant, 0));
+	}
+}
+
+/* A reader that only sleeps when it has seen all, and a sender that does not
+ * wait for it: none of its packets is left behind.
+ */
+TEST_F_TIMEOUT(seen, under_load, 240)
+{
+	struct pv4_ring *r = &self->rx.s.rx;
+	unsigned int i, *got, nr = 1000;
+	pid_t pid;
+
+	got = mmap(NULL, sizeof(*got), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(got != MAP_FAILED);
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		for (i = 0; i < nr; i++) {
+			/* but no more than there are frames for */
+			while (i - __atomic_load_n(got, __ATOMIC_RELAXED) >=
+			       r->size / 2)
+				usleep(100);
+			if (send_one(&self->tx, i) != (int)pkt_len)
+				_exit(1);
+			if (i % 100 == 0)
+				usleep(1000);
+		}
+		_exit(0);
+	}
+	while (*got < nr) {
+		ASSERT_EQ(1, readable(self, variant, WAIT_MS)) {
+			TH_LOG("packet %u", *got);
+		}
+		__atomic_fetch_add(got, take_all(&self->rx, false),
+				   __ATOMIC_RELAXED);
+		mark_seen(r);
+	}
+	EXPECT_EQ(nr, *got);
+	EXPECT_EQ(0, wait_for_exit(pid));
+	munmap(got, sizeof(*got));
 }
 
 TEST_HARNESS_MAIN
