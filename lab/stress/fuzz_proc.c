@@ -9,6 +9,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,41 +19,6 @@
 #include <unistd.h>
 
 /* ---- processes ---- */
-
-/* A child with all sockets and their rings: it does some steps and exits, or is
- * killed.
- */
-static void step_fork(struct rnd *r)
-{
-	unsigned int steps = rnd(r, 30), usecs = rnd(r, 5000), ms;
-	bool killed = one_in(r, 2);
-	uint64_t seed = rnd64(r);
-	int status;
-	pid_t pid;
-
-	pid = sys(C_FORK, fork());
-	if (pid < 0)
-		return;
-	if (!pid) {
-		while (steps-- || killed) {
-			struct rnd own = rnd_stream(seed, 0, steps);
-
-			step_choose(one_in(&own, 2) ? &sock_kind : &ring_kind,
-				    &own)->fn(&own);
-		}
-		_exit(0);
-	}
-	usleep(usecs);
-	/* Only this interrupts a system call of the child. */
-	for (ms = 0; !killed && ms < 2000; ms++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return;
-		usleep(1000);
-	}
-	sys(C_KILL, kill(pid, SIGKILL));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-}
 
 /* A message with room for a byte and for a file descriptor */
 struct fd_msg {
@@ -106,6 +72,57 @@ static void step_take(struct rnd *r)
 	if (one_in(r, 2))
 		dup3(fd, slot_fd(rnd(r, NR_SLOTS)), O_CLOEXEC);
 	close(fd);
+}
+
+/* A child with all of the sockets, their rings included: it takes some steps,
+ * also in another network namespace, passes sockets to and fro, and goes, or is
+ * killed at it. An area is not its own unless TP4_MEMREG_SHARED is set.
+ */
+static void child_step(struct rnd *r)
+{
+	switch (rnd(r, 8)) {
+	case 0:
+		step_pass(r);
+		break;
+	case 1:
+		step_take(r);
+		break;
+	default:
+		step_choose(one_in(r, 2) ? &sock_kind : &ring_kind, r)->fn(r);
+	}
+}
+
+static void step_fork(struct rnd *r)
+{
+	unsigned int steps = rnd(r, 30), usecs = rnd(r, 5000), ms;
+	bool killed = one_in(r, 2), away = one_in(r, 3);
+	uint64_t seed = rnd64(r);
+	int status;
+	pid_t pid;
+
+	pid = sys(C_FORK, fork());
+	if (pid < 0)
+		return;
+	if (!pid) {
+		if (away)
+			setns(rd.away, CLONE_NEWNET);
+		while (steps-- || killed) {
+			struct rnd own = rnd_stream(seed, 0, steps);
+
+			child_step(&own);
+		}
+		_exit(0);
+	}
+	usleep(usecs);
+	/* Nobody interrupts what the child sleeps in, but this. */
+	for (ms = 0; !killed && ms < 2000; ms++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return;
+		usleep(1000);
+	}
+	sys(C_KILL, kill(pid, SIGKILL));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 }
 
 static void step_diag(struct rnd *r)

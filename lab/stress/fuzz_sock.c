@@ -142,7 +142,13 @@ static int set_memreg(struct rnd *r, unsigned int slot, bool good)
 
 	if (one_in(r, 4))
 		req.len = PAGE << rnd(r, 8);
+	if (one_in(r, 2))
+		req.flags = TP4_MEMREG_SHARED;
 	if (!good) {
+		if (one_in(r, 12))
+			req.flags = rnd64(r);
+		if (one_in(r, 12))
+			req.frame_unit = rnd64(r) >> rnd(r, 64);
 		req.frame_size = PICK(r, sizes);
 		req.data_headroom = PICK(r, headrooms);
 		switch (rnd(r, 12)) {

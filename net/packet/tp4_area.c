@@ -14,6 +14,7 @@
 #include <linux/netdevice.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -97,6 +98,8 @@ static void tp4_area_release(struct tp4_area *area)
 	unpin_user_pages_dirty_lock(area->pages, area->nr_pages, true);
 	kvfree(area->pages);
 	mm_unaccount_pinned_pages(&area->mmp);
+	if (area->mm)
+		mmdrop(area->mm);
 	kfree(area);
 }
 
@@ -120,6 +123,8 @@ static int tp4_area_init(struct tp4_area *area,
 	    req->frame_size > TP4_FRAME_SIZE_MAX)
 		return -EINVAL;
 	if (req->data_headroom > req->frame_size - TP4_HEADROOM_ALIGN)
+		return -EINVAL;
+	if (req->frame_unit || (req->flags & ~TP4_MEMREG_SHARED))
 		return -EINVAL;
 
 	area->frame_size = req->frame_size;
@@ -173,6 +178,10 @@ static struct tp4_area *tp4_area_register(sockptr_t optval,
 	area->addr = vmap(area->pages, area->nr_pages, VM_MAP, PAGE_KERNEL);
 	if (!area->addr)
 		goto unpin;
+	if (!(req.flags & TP4_MEMREG_SHARED)) {
+		mmgrab(current->mm);
+		area->mm = current->mm;
+	}
 	return area;
 
 unpin:
@@ -183,6 +192,21 @@ unaccount:
 free_area:
 	kfree(area);
 	return ERR_PTR(err);
+}
+
+/**
+ * tp4_area_is_allowed() - check whether the current process may use an area
+ * @area:	the area
+ *
+ * The owner of a ring can read and write all of the area. A process that was
+ * only passed a socket must not be able to.
+ *
+ * Context: Process context.
+ * Return: true if it may.
+ */
+bool tp4_area_is_allowed(const struct tp4_area *area)
+{
+	return !area->mm || area->mm == current->mm;
 }
 
 /**
@@ -270,8 +294,9 @@ void tp4_memreg_release(struct sock *sk)
  * packet socket, and a second task may use the two sockets in reverse order.
  *
  * Context: Process context.
- * Return: the area, or an ERR_PTR: -EBADF, -ENOTSOCK, or -EINVAL if @fd is not
- * a packet socket or has no area.
+ * Return: the area, or an ERR_PTR: -EBADF, -ENOTSOCK, -EINVAL if @fd is not a
+ * packet socket or has no area, or -EACCES if another process has registered it
+ * without TP4_MEMREG_SHARED.
  */
 struct tp4_area *tp4_area_get_by_fd(int fd)
 {
@@ -290,10 +315,12 @@ struct tp4_area *tp4_area_get_by_fd(int fd)
 	 * and the socket holds its area.
 	 */
 	area = smp_load_acquire(&pkt_sk(sock->sk)->tp4_area);
-	if (area)
-		refcount_inc(&area->users);
-	else
+	if (!area)
 		area = ERR_PTR(-EINVAL);
+	else if (!tp4_area_is_allowed(area))
+		area = ERR_PTR(-EACCES);
+	else
+		refcount_inc(&area->users);
 out:
 	sockfd_put(sock);
 	return area;

@@ -20,6 +20,8 @@
  * @headroom:	bytes reserved before received data, a multiple of 64
  * @users:	references: one of the socket that registered it, one of each
  *		ring
+ * @mm:		address space of the process that registered it, which alone may
+ *		use it, or NULL with TP4_MEMREG_SHARED
  * @mmp:	the account that the pages are charged to
  * @work:	releases the area if the last user cannot sleep
  *
@@ -35,6 +37,7 @@ struct tp4_area {
 	u32			headroom;
 	u8			frame_shift;
 	refcount_t		users;
+	struct mm_struct	*mm;
 	struct mmpin		mmp;
 	struct work_struct	work;
 };
@@ -71,6 +74,7 @@ static inline struct page *tp4_area_page(const struct tp4_area *area,
 
 int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 		    unsigned int optlen);
+bool tp4_area_is_allowed(const struct tp4_area *area);
 void tp4_area_put(struct tp4_area *area);
 void tp4_area_put_atomic(struct tp4_area *area);
 struct tp4_area *tp4_area_get_by_fd(int fd);

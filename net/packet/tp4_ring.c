@@ -151,6 +151,29 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 }
 
 /**
+ * tp4_ring_may_map() - check whether the current process may map the rings
+ * @po:	the packet socket
+ *
+ * The socket may have been passed to another process, which could access all of
+ * the area by writing descriptors.
+ *
+ * Context: Process context, under pg_vec_lock.
+ * Return: true if it may.
+ */
+bool tp4_ring_may_map(const struct packet_sock *po)
+{
+	const struct tp4_queue *q;
+	int i;
+
+	for (i = 0; i < TP4_NR_RINGS; i++) {
+		q = po->tp4_queue[i];
+		if (q && !tp4_area_is_allowed(q->area))
+			return false;
+	}
+	return true;
+}
+
+/**
  * tp4_ring_free_pending() - free the pending queue after packet_set_ring()
  * @sk:	the packet socket
  * @tx:	true for the Tx ring

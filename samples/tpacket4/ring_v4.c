@@ -34,6 +34,7 @@ void v4_share_area(const struct config *cfg)
 	/* two ends, two rings each */
 	check(tp4_area_create(&shared_area, 4 * cfg->ring, FRAME_SIZE),
 	      "packet memory");
+	shared_area.shared = 1;
 	shared_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (shared_fd < 0)
 		err(1, "socket");

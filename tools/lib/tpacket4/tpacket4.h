@@ -124,6 +124,8 @@ int ftruncate(int fd, __off_t length);
  * @frame_size: bytes per frame, a power of two, 2048 to the page size
  * @nr_frames: number of frames; they are numbered from 0
  * @memfd: its file, which can be passed to another process
+ * @shared: not 0: other processes may use the area when it is registered, see
+ *          tp4_area_register(). Set this after tp4_area_create()
  */
 struct tp4_area {
 	__u8 *addr;
@@ -131,6 +133,7 @@ struct tp4_area {
 	__u32 frame_size;
 	__u32 nr_frames;
 	int memfd;
+	int shared;
 };
 
 /**
@@ -196,7 +199,8 @@ struct tp4_socket {
  * @headroom: number of bytes to reserve before the data of each received
  *            packet, rounded up to a multiple of 64
  * @mr_fd: instead of @area: a packet socket that has registered an area, for
- *         example the fd of another struct tp4_socket; 0: none
+ *         example the fd of another struct tp4_socket; 0: none. If another
+ *         process has registered it, with shared set in the area
  * @fd: a packet socket of protocol 0, created by the caller, for example
  *      because another process has the privilege, to set options before the
  *      rings, or for another type; 0: create one of type %SOCK_RAW
@@ -897,6 +901,7 @@ static inline int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
 static inline int tp4_area_attach(struct tp4_area *a)
 {
 	a->addr = NULL;
+	a->shared = 0;
 	return __tp4_area_map(a);
 }
 
@@ -922,6 +927,10 @@ static inline void tp4_area_destroy(struct tp4_area *a)
  * @fd: any packet socket; rings refer to the area by it
  * @headroom: number of bytes to reserve before the data of each received packet
  *
+ * A ring of this process may refer to the area by @fd. Rings of another process
+ * that was passed @fd may do so only if @a->shared is set, since that process
+ * can then read and write all of the area.
+ *
  * Return: 0, or -errno: EBUSY if @fd has an area, ENOBUFS if RLIMIT_MEMLOCK is
  * exceeded.
  */
@@ -935,6 +944,7 @@ static inline int tp4_area_register(const struct tp4_area *a, int fd,
 	req.len = a->len;
 	req.frame_size = a->frame_size;
 	req.data_headroom = headroom;
+	req.flags = a->shared ? TP4_MEMREG_SHARED : 0;
 	if (setsockopt(fd, SOL_PACKET, PACKET_MEMREG, &req, sizeof(req)))
 		return -errno;
 	return 0;

@@ -17,8 +17,10 @@ static_assert(offsetof(struct tpacket4_desc, offset) == 12, "offset");
 static_assert(offsetof(struct tpacket4_desc, error) == 14, "error");
 static_assert(offsetof(struct tpacket4_desc, flags) == 15, "flags");
 static_assert(sizeof(struct tpacket_req4) == 16, "req4");
-static_assert(sizeof(struct tpacket_memreg_req) == 24, "memreg");
+static_assert(sizeof(struct tpacket_memreg_req) == 32, "memreg");
 static_assert(offsetof(struct tpacket_memreg_req, frame_size) == 16, "fs");
+static_assert(offsetof(struct tpacket_memreg_req, frame_unit) == 24, "fu");
+static_assert(offsetof(struct tpacket_memreg_req, flags) == 28, "flags");
 static_assert(sizeof(struct tpacket_stats_v4) == 56, "statistics");
 static_assert(offsetof(struct tpacket_stats_v4, rx_ring_full) == 8, "stats");
 static_assert(PACKET_MEMREG == 25, "option");
@@ -115,10 +117,10 @@ TEST_F(opt, memreg_einval)
 	};
 	char *a = self->area;
 	size_t len = self->len;
-	int fd = self->fd;
+	int fd = self->fd, i;
 
-	EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req,
-				      sizeof(req) - 1));
+	/* the struct of the first version without its last byte */
+	EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req, 23));
 	EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req, 0));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a + 64, len - self->page, 2048, 0));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len - 64, 2048, 0));
@@ -134,6 +136,21 @@ TEST_F(opt, memreg_einval)
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, 2048 - 63));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, UINT_MAX));
 	EXPECT_EQ(-EINVAL, pv4_memreg(fd, a, len, 2048, UINT_MAX - 62));
+
+	for (i = 0; i < 32; i++) {
+		req.frame_unit = 1U << i;
+		EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req,
+					      sizeof(req)));
+		req.frame_unit = 0;
+		req.flags = 1U << i;
+		if (req.flags == TP4_MEMREG_SHARED)
+			continue;
+		EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req,
+					      sizeof(req))) {
+			TH_LOG("flag %d", i);
+		}
+	}
+	req.flags = 0;
 
 	/* addr + len wraps around */
 	req.len = -(uint64_t)self->page;

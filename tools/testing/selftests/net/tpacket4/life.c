@@ -370,7 +370,8 @@ TEST_F(life, area_of_two_processes)
 	close(sv[1]);
 	area = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
 	ASSERT_TRUE(area != MAP_FAILED);
-	ASSERT_EQ(0, pv4_memreg(fds[0], area, len, 2048, 0));
+	ASSERT_EQ(0, pv4_memreg_flags(fds[0], area, len, 2048, 0,
+				      TP4_MEMREG_SHARED));
 	ASSERT_EQ(0, send_fds(sv[0], fds, 2));
 	close(fds[0]);
 	close(fds[1]);
@@ -401,7 +402,9 @@ TEST_F(life, socket_passed)
 	pid = pv4_fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		struct pv4_cfg cfg = { .rx_nr = pv4_min_descs() };
+		struct pv4_cfg cfg = {
+			.rx_nr = pv4_min_descs(), .shared = true,
+		};
 		struct pv4 s;
 
 		if (pv4_open(&s, &cfg) || send_fds(sv[1], &s.fd, 1) ||
@@ -429,6 +432,82 @@ TEST_F(life, socket_passed)
 		EXPECT_EQ(0, d.error);
 		EXPECT_EQ((unsigned int)SHORT_LEN, d.len);
 	}
+}
+
+/* Everything by which a process gets at an area that another one has registered
+ * with @fd. Each has to end with @want; returns 0, or the step that has not.
+ */
+static int use_area(int fd, unsigned int nr, int want)
+{
+	struct pv4 s = { .fd = fd };
+	int other = pv4_socket();
+
+	if (other < 0)
+		return 1;
+	if (pv4_set_ring(other, PACKET_TX_RING, fd, nr) != want)
+		return 2;
+	if (pv4_set_ring(other, PACKET_RX_RING, fd, nr) != want)
+		return 3;
+	close(other);
+	return pv4_map_rings(&s, nr, nr) == want ? 0 : 4;
+}
+
+static int use_area_of_parent(int fd, unsigned int nr, int want, bool netns)
+{
+	pid_t pid = pv4_fork();
+
+	if (!pid)
+		_exit(netns && unshare(CLONE_NEWNET) ? 5 :
+		      use_area(fd, nr, want));
+	return wait_for_exit(pid);
+}
+
+/* A process that was passed a socket does not get the memory. */
+TEST_F(life, area_is_private)
+{
+	unsigned int nr = pv4_min_descs();
+	struct pv4_cfg cfg = { .rx_nr = nr, .tx_nr = nr };
+	struct pv4 s;
+	int i;
+
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, use_area(s.fd, nr, 0));
+		EXPECT_EQ(0, use_area_of_parent(s.fd, nr, -EACCES, i));
+	}
+	pv4_close(&s);
+
+	cfg.shared = true;
+	ASSERT_EQ(0, pv4_open(&s, &cfg));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(0, use_area_of_parent(s.fd, nr, 0, i));
+	pv4_close(&s);
+}
+
+/* Nor does it when the process that registered the memory has exited. */
+TEST_F(life, area_of_a_process_that_has_exited)
+{
+	unsigned int i, nr = pv4_min_descs();
+	int sv[2], fd;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		struct pv4_cfg cfg = { .rx_nr = nr, .tx_nr = nr };
+		struct pv4 s;
+
+		_exit(pv4_open(&s, &cfg) || send_fds(sv[1], &s.fd, 1));
+	}
+	ASSERT_EQ(0, recv_fds(sv[0], &fd, 1));
+	ASSERT_EQ(0, wait_for_exit(pid));
+	EXPECT_EQ(0, use_area(fd, nr, -EACCES));
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, use_area_of_parent(fd, nr, -EACCES, false));
+	close(fd);
+	close(sv[0]);
+	close(sv[1]);
 }
 
 /* After fork() with shared memory, either side may use the rings. */

@@ -203,7 +203,7 @@ TEST_F(options, tail_not_mapped)
 
 TEST_F(options, memreg_sizes_and_tail)
 {
-	static const unsigned int lens[] = { 25, 32, 4096 };
+	static const unsigned int lens[] = { 33, 40, 4096 };
 	union memreg_opt opt = {
 		.req = {
 			.addr = (uintptr_t)self->area,
@@ -213,10 +213,23 @@ TEST_F(options, memreg_sizes_and_tail)
 	unsigned int i;
 	int fd;
 
-	ASSERT_EQ(24U, sizeof(opt.req));
-	for (i = 0; i < sizeof(opt.req); i++)
+	ASSERT_EQ(32U, sizeof(opt.req));
+	for (i = 0; i < 24; i++)
 		EXPECT_EQ(-EINVAL, pv4_setopt(self->fd, PACKET_MEMREG, &opt,
 					      i));
+	/* The first version of the struct: the rest is not read. */
+	opt.req.frame_unit = 1;
+	opt.req.flags = ~0U;
+	fd = pv4_socket();
+	EXPECT_EQ(0, pv4_setopt(fd, PACKET_MEMREG, &opt, 24));
+	close(fd);
+	opt.req.frame_unit = 0;
+	opt.req.flags = TP4_MEMREG_SHARED;
+	for (i = 25; i <= 32; i++) {
+		fd = pv4_socket();
+		EXPECT_EQ(0, pv4_setopt(fd, PACKET_MEMREG, &opt, i));
+		close(fd);
+	}
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
 		opt.bytes[lens[i] - 1] = 1;
 		fd = pv4_socket();

@@ -47,6 +47,7 @@ struct pv4_cfg {
 	int proto;
 	bool meta;			/* TP4_RING_META */
 	bool to_stack;			/* TP4_RING_TO_STACK, of the Rx ring */
+	bool shared;			/* TP4_MEMREG_SHARED */
 	char *area;			/* 0: map a new one */
 };
 
@@ -93,17 +94,25 @@ static inline int pv4_setint(int fd, int opt, int val)
 	return pv4_setopt(fd, opt, &val, sizeof(val));
 }
 
-static inline int pv4_memreg(int fd, const void *addr, size_t len,
-			     unsigned int frame_size, unsigned int headroom)
+static inline int pv4_memreg_flags(int fd, const void *addr, size_t len,
+				   unsigned int frame_size,
+				   unsigned int headroom, __u32 flags)
 {
 	struct tpacket_memreg_req req = {
 		.addr = (uintptr_t)addr,
 		.len = len,
 		.frame_size = frame_size,
 		.data_headroom = headroom,
+		.flags = flags,
 	};
 
 	return pv4_setopt(fd, PACKET_MEMREG, &req, sizeof(req));
+}
+
+static inline int pv4_memreg(int fd, const void *addr, size_t len,
+			     unsigned int frame_size, unsigned int headroom)
+{
+	return pv4_memreg_flags(fd, addr, len, frame_size, headroom, 0);
 }
 
 static inline int pv4_set_ring_flags(int fd, int opt, int mr_fd,
@@ -279,8 +288,10 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 		return -errno;
 	setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
 	mr_fd = cfg->mr_fd ? cfg->mr_fd : s->fd;
-	err = cfg->mr_fd ? 0 : pv4_memreg(s->fd, s->area, s->area_len,
-					  s->frame_size, cfg->headroom);
+	err = cfg->mr_fd ? 0 : pv4_memreg_flags(s->fd, s->area, s->area_len,
+						s->frame_size, cfg->headroom,
+						cfg->shared ?
+						TP4_MEMREG_SHARED : 0);
 	if (!err && cfg->reserve)
 		err = pv4_setint(s->fd, PACKET_RESERVE, cfg->reserve);
 	if (!err && cfg->rx_nr)

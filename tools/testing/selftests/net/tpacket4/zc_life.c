@@ -386,8 +386,8 @@ TEST_F(life, area_of_two_processes)
 			    fds[1], 0);
 	ASSERT_TRUE(owner.s.area != MAP_FAILED);
 	owner.held = (void *)(owner.s.area + AREA_FRAMES * 2048);
-	ASSERT_EQ(0, pv4_memreg(fds[0], owner.s.area, AREA_FRAMES * 2048, 2048,
-				0));
+	ASSERT_EQ(0, pv4_memreg_flags(fds[0], owner.s.area, AREA_FRAMES * 2048,
+				      2048, 0, TP4_MEMREG_SHARED));
 	ASSERT_EQ(0, zc_open(b, &(struct zc_cfg) {
 		.ifname = if_b, .n = 1, .area = &owner, .part = 0,
 	}));
