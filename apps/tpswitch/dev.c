@@ -96,10 +96,8 @@ static unsigned int dev_input(struct sw_source *src, struct sw_frag *frag)
 		struct sw_frag *f = frag + i;
 
 		f->idx = d->idx;
-		f->len = d->len;
-		f->offset = d->offset;
-		f->flags = d->flags & (TP4_PKT_CONT | TP4_META);
-		f->error = d->error;
+		memcpy(&f->word, &d->len, sizeof(f->word));
+		f->word &= SW_WORD_KEEP;
 		f->data = tp4_frame(&sw->area, d->idx) + d->offset;
 		if (unlikely(q->refuse)) {
 			q->refuse = f->flags & TP4_PKT_CONT;

@@ -22,7 +22,7 @@ void sw_flush(struct sw *sw)
 	sw->nr_dirty = 0;
 }
 
-static void deliver(struct sw_port *out, struct sw_packet *pkt)
+static inline void deliver(struct sw_port *out, struct sw_packet *pkt)
 {
 	bool ok;
 
@@ -80,6 +80,92 @@ static bool read_meta(struct sw_packet *pkt, struct tpacket4_meta *meta)
 	return sw_meta_ok(meta, pkt->len);
 }
 
+/* A packet of several frames, with metadata, or that is refused */
+static bool odd(struct sw_port *in, struct sw_packet *pkt, unsigned int n,
+		struct tpacket4_meta *meta)
+{
+	const struct sw_frag *f = pkt->frag;
+	bool bad = f->error;
+
+	while ((f->flags & TP4_PKT_CONT) && pkt->nr < n) {
+		f++;
+		pkt->nr++;
+		pkt->len += f->len;
+		bad |= f->error;
+	}
+	if (bad)
+		return false;
+	if ((pkt->frag->flags & TP4_META) && !read_meta(pkt, meta)) {
+		in->count.in_errors++;
+		return false;
+	}
+	return true;
+}
+
+/* Deliver a packet to the port, or ports, that lookup has found. */
+static void forward(struct sw_port *in, struct sw_packet *pkt, unsigned int to)
+{
+	struct sw *sw = in->sw;
+	struct sw_port *out = to <= SW_PORTS ? sw->ports[to] : NULL;
+
+	if (out && out != in && !out->gone)
+		deliver(out, pkt);
+	else if (to == TPSWITCH_FLOOD)
+		flood(sw, in, pkt);
+	else
+		in->count.in_nowhere++;
+}
+
+/* Deliver packets of one frame that are for the same port. */
+static void forward_run(struct sw_source *src, struct sw_frag *frag,
+			unsigned int n, unsigned int to)
+{
+	struct sw_port *in = src->port, *out;
+	struct sw *sw = in->sw;
+	struct sw_packet pkt;
+	unsigned int i;
+
+	out = to <= SW_PORTS ? sw->ports[to] : NULL;
+	if (likely(out && out != in && !out->gone && out->ops->burst) &&
+	    likely(!out->mirror)) {
+		sw_mark_dirty(out);
+		i = out->ops->burst(out, frag, n, &out->count.out_bytes);
+		out->count.out += i;
+		out->count.out_drops += n - i;
+		return;
+	}
+	for (i = 0; i < n; i++) {
+		pkt = (struct sw_packet){
+			.frag = frag + i, .nr = 1, .len = frag[i].len,
+			.from = src,
+		};
+		forward(in, &pkt, to);
+	}
+}
+
+/* Deliver a packet that needs attention; return its number of frames. */
+static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
+				unsigned int n)
+{
+	struct sw_port *in = src->port;
+	struct tpacket4_meta meta;
+	struct sw_packet pkt = {
+		.frag = frag, .nr = 1, .len = frag->len, .from = src,
+	};
+
+	if (!odd(in, &pkt, n, &meta))
+		return pkt.nr;
+	if (frag->len < ETH_HLEN || pkt.len > SW_LEN) {
+		in->count.in_errors++;
+		return pkt.nr;
+	}
+	in->count.in++;
+	in->count.in_bytes += pkt.len;
+	if (!in->special || special(in, &pkt))
+		forward(in, &pkt, sw_lookup(in->sw, in, frag->data, frag->len));
+	return pkt.nr;
+}
+
 /**
  * sw_forward - deliver a batch of packets
  * @src: where they come from
@@ -88,53 +174,42 @@ static bool read_meta(struct sw_packet *pkt, struct tpacket4_meta *meta)
  */
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 {
+	unsigned int i, start = 0, run_to = TPSWITCH_DROP;
 	struct sw_port *in = src->port;
 	struct sw *sw = in->sw;
-	struct tpacket4_meta meta;
-	u64 packets = 0, bytes = 0;
-	struct sw_packet pkt;
-	unsigned int i, to;
+	u16 to[SW_FRAGS];
+	u64 bytes = 0;
 
 	src->kept = 0;
-	for (i = 0; i < n; i += pkt.nr) {
+	if (likely(!in->special))
+		sw_lookup_batch(sw, in, frag, n, to);
+	for (i = 0; i < n; ) {
 		struct sw_frag *f = frag + i;
-		bool bad = f->error;
 
-		pkt.frag = f;
-		pkt.nr = 1;
-		pkt.len = f->len;
-		pkt.meta = NULL;
-		pkt.from = src;
-		while (unlikely(f->flags & TP4_PKT_CONT) && i + pkt.nr < n) {
-			f++;
-			pkt.nr++;
-			pkt.len += f->len;
-			bad |= f->error;
-		}
-		f = pkt.frag;
-		__builtin_prefetch(f[pkt.nr].data);
-		if (unlikely(bad))
-			continue;
-		if (unlikely(f->len < ETH_HLEN || pkt.len > SW_LEN) ||
-		    (unlikely(f->flags & TP4_META) &&
-		     !read_meta(&pkt, &meta))) {
-			in->count.in_errors++;
+		if (unlikely(f->word & SW_WORD_ODD) || unlikely(in->special) ||
+		    unlikely(f->len < ETH_HLEN)) {
+			if (i > start)
+				forward_run(src, frag + start, i - start,
+					    run_to);
+			in->count.in += i - start;
+			i += forward_odd(src, f, n - i);
+			start = i;
 			continue;
 		}
-		packets++;
-		bytes += pkt.len;
-		if (unlikely(in->special) && !special(in, &pkt))
-			continue;
-		to = sw_lookup(sw, in, f->data, f->len);
-		if (to <= SW_PORTS && likely(sw->ports[to]) &&
-		    sw->ports[to] != in && !sw->ports[to]->gone)
-			deliver(sw->ports[to], &pkt);
-		else if (to == TPSWITCH_FLOOD)
-			flood(sw, in, &pkt);
-		else
-			in->count.in_nowhere++;
+		bytes += f->len;
+		if (unlikely(to[i] != run_to)) {
+			if (i > start)
+				forward_run(src, frag + start, i - start,
+					    run_to);
+			in->count.in += i - start;
+			start = i;
+			run_to = to[i];
+		}
+		i++;
 	}
-	in->count.in += packets;
+	if (i > start)
+		forward_run(src, frag + start, i - start, run_to);
+	in->count.in += i - start;
 	in->count.in_bytes += bytes;
 	/* All is copied, or kept: a program that does both is woken up once. */
 	src->ops->done(src, frag, n);

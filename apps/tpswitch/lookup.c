@@ -2,23 +2,27 @@
 /* Which port gets a packet: learned addresses, all ports, a hash, or a file */
 
 #include <dlfcn.h>
+#include <endian.h>
 #include <stdlib.h>
 
 #include "tpswitch.h"
 
 #define SETS		16384		/* a power of two */
 #define WAYS		4
-#define MULTICAST	(1ull << 40)	/* of an address as mac_of() has it */
+/* The high bits of the product depend on all bits of the address. */
+#define FACTOR		0x9e3779b97f4a7c15ull
+#define SHIFT		50
+#define MAC		0xffffffffffffull
+#define MULTICAST	1ull		/* of an address as mac_of() has it */
+#define LINK_LOCAL	0x0000c28001ull	/* 01:80:c2:00:00:xx */
 
 /**
  * struct sw_mac - an address
- * @mac: the address; 0: none
- * @port: where it is
+ * @key: the address as mac_of() has it, and above it the port; 0: none
  * @seen: when a packet came from it, in seconds
  */
 struct sw_mac {
-	u64 mac : 48;
-	u64 port : 16;
+	u64 key;
 	u32 seen;
 	u32 unused;
 };
@@ -31,50 +35,51 @@ struct sw_macs {
 	struct sw_mac set[SETS][WAYS] __attribute__((__aligned__(64)));
 };
 
-/* An address, first byte in the highest bits */
-static u64 mac_of(const u8 *p)
+/* An address, first byte in the lowest bits; reads two bytes more */
+static inline u64 mac_of(const u8 *p)
 {
-	u64 hi, lo;
-	u32 a;
-	u16 b;
+	u64 mac;
 
-	memcpy(&a, p, sizeof(a));
-	memcpy(&b, p + 4, sizeof(b));
-	hi = ntohl(a);
-	lo = ntohs(b);
-	return hi << 16 | lo;
+	memcpy(&mac, p, sizeof(mac));
+	return le64toh(mac) & MAC;
 }
 
-static struct sw_mac *set_of(struct sw *sw, u64 mac)
+static inline unsigned int port_of(const struct sw_mac *m)
 {
-	/* The high bits of the product depend on all bits of the address. */
-	return sw->macs->set[mac * 0x9e3779b97f4a7c15ull >> 50];
+	return m->key >> 48;
+}
+
+static inline struct sw_mac *set_of(struct sw *sw, u64 mac)
+{
+	return sw->macs->set[mac * FACTOR >> SHIFT];
 }
 
 static void forget_mac(struct sw *sw, struct sw_mac *m)
 {
-	struct sw_port *port = m->mac ? sw->ports[m->port] : NULL;
-
-	if (port)
-		port->macs--;
-	m->mac = 0;
+	if (m->key)
+		sw->ports[port_of(m)]->macs--;
+	m->key = 0;
 }
 
-/* A new address, one that has moved, or one that is too old. */
-static void learn_new(struct sw *sw, struct sw_port *in, u64 mac, u32 seconds)
+/* A new address, one that has moved, or one that is not first in its set */
+static void learn_slow(struct sw *sw, struct sw_port *in, u64 mac)
 {
 	struct sw_mac *set = set_of(sw, mac), *m = NULL;
 	unsigned int i;
 
 	for (i = 0; i < WAYS; i++)
-		if (set[i].mac == mac)
+		if ((set[i].key & MAC) == mac)
 			m = &set[i];
-	if (in->macs >= in->max_macs && !(m && m->port == in->nr)) {
+	if (m && port_of(m) == in->nr) {
+		m->seen = sw->seconds;
+		return;
+	}
+	if (in->macs >= in->max_macs) {
 		in->unlearned++;
 		return;
 	}
 	for (i = 0; !m && i < WAYS; i++)
-		if (!set[i].mac)
+		if (!set[i].key)
 			m = &set[i];
 	if (!m) {
 		m = set;
@@ -83,37 +88,44 @@ static void learn_new(struct sw *sw, struct sw_port *in, u64 mac, u32 seconds)
 				m = &set[i];
 	}
 	forget_mac(sw, m);
-	m->mac = mac;
-	m->port = in->nr;
-	m->seen = seconds;
+	m->key = mac | (u64)in->nr << 48;
+	m->seen = sw->seconds;
 	in->macs++;
 }
 
-static void learn(struct sw *sw, struct sw_port *in, u64 mac, u32 seconds)
+static inline void learn(struct sw *sw, struct sw_port *in, u64 mac)
 {
 	struct sw_mac *m = set_of(sw, mac);
-	unsigned int i;
 
-	for (i = 0; i < WAYS; i++)
-		if (likely(m[i].mac == mac && m[i].port == in->nr)) {
-			m[i].seen = seconds;
-			return;
-		}
-	learn_new(sw, in, mac, seconds);
+	if (likely(m->key == (mac | (u64)in->nr << 48)))
+		m->seen = sw->seconds;
+	else
+		learn_slow(sw, in, mac);
 }
 
-static unsigned int find(struct sw *sw, u64 mac, u32 seconds)
+static inline unsigned int find(struct sw *sw, u64 mac)
 {
-	const struct sw_mac *m = set_of(sw, mac);
-	unsigned int i;
+	const struct sw_mac *m = set_of(sw, mac), *end = m + WAYS;
 
-	for (i = 0; i < WAYS; i++)
-		if (likely(m[i].mac == mac)) {
-			if (seconds - m[i].seen > sw->age)
-				break;
-			return m[i].port;
-		}
-	return TPSWITCH_FLOOD;
+	while (unlikely((m->key & MAC) != mac))
+		if (++m == end)
+			return TPSWITCH_FLOOD;
+	if (unlikely(sw->seconds - m->seen > sw->age))
+		return TPSWITCH_FLOOD;
+	return port_of(m);
+}
+
+/* As a bridge without spanning tree does */
+static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to,
+			     u64 from)
+{
+	/* the last byte of 01:80:c2:00:00:xx */
+	unsigned int last = (to & 0xffffffffffull) == LINK_LOCAL ? to >> 40 : 0;
+
+	/* Pause frames are for the other end of the wire only. */
+	if (last != 1)
+		learn(sw, in, from);
+	return last && last < 16 ? TPSWITCH_DROP : TPSWITCH_FLOOD;
 }
 
 /* The header of the network layer, behind VLAN tags; 0 if it is not there */
@@ -203,19 +215,19 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 {
 	u64 to, from;
 
-	switch (sw->lookup) {
-	case SW_LEARN:
+	if (likely(sw->lookup == SW_LEARN)) {
 		to = mac_of(data);
 		from = mac_of(data + 6);
 		if (unlikely(!from || (from & MULTICAST)))
 			return TPSWITCH_DROP;
-		learn(sw, in, from, sw->seconds);
-		if (likely(!(to & MULTICAST)))
-			return find(sw, to, sw->seconds);
-		/* No bridge forwards 01:80:c2:00:00:0x. */
-		if (to >> 4 == 0x0180c200000ull)
-			return TPSWITCH_DROP;
-		return TPSWITCH_FLOOD;
+		if (unlikely(to & MULTICAST))
+			return to_group(sw, in, to, from);
+		learn(sw, in, from);
+		return find(sw, to);
+	}
+	switch (sw->lookup) {
+	case SW_LEARN:
+		break;
 	case SW_HUB:
 		return TPSWITCH_FLOOD;
 	case SW_HASH:
@@ -224,6 +236,53 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		return sw->file_lookup(data, len, in->nr);
 	}
 	return TPSWITCH_DROP;
+}
+
+/**
+ * sw_lookup_batch - find the ports of packets of one frame
+ * @sw: switch
+ * @in: the port that they come from
+ * @frag: the frames; those with flags, errors or no header are left out
+ * @n: their number
+ * @to: set to the ports
+ */
+void sw_lookup_batch(struct sw *sw, struct sw_port *in,
+		     const struct sw_frag *frag, unsigned int n, u16 *to)
+{
+	/* In registers: what is stored in the loop could change them. */
+	const u64 key = (u64)in->nr << 48, factor = FACTOR;
+	bool learning = sw->lookup == SW_LEARN;
+	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
+	const u32 seconds = sw->seconds, age = sw->age;
+	const struct sw_frag *end = frag + n;
+	u64 dst, src;
+
+	for (; frag < end; frag++, to++) {
+		if (unlikely(frag->word & SW_WORD_ODD) ||
+		    unlikely(frag->len < ETH_HLEN))
+			continue;
+		__builtin_prefetch(frag[2].data);
+		if (unlikely(!learning)) {
+			*to = sw_lookup(sw, in, frag->data, frag->len);
+			continue;
+		}
+		dst = mac_of(frag->data);
+		src = mac_of(frag->data + 6);
+		if (unlikely(((dst | src) & MULTICAST) || !src)) {
+			*to = sw_lookup(sw, in, frag->data, frag->len);
+			continue;
+		}
+		m = set[src * factor >> SHIFT];
+		if (likely(m->key == (src | key)))
+			m->seen = seconds;
+		else
+			learn_slow(sw, in, src);
+		m = set[dst * factor >> SHIFT];
+		if (likely((m->key & MAC) == dst && seconds - m->seen <= age))
+			*to = port_of(m);
+		else
+			*to = find(sw, dst);
+	}
 }
 
 /**
@@ -280,7 +339,7 @@ void sw_forget(struct sw *sw, struct sw_port *port)
 	for (i = 0; port->macs && i < SETS * WAYS; i++) {
 		struct sw_mac *m = &sw->macs->set[0][0] + i;
 
-		if (m->mac && m->port == port->nr)
+		if (m->key && port_of(m) == port->nr)
 			forget_mac(sw, m);
 	}
 }
@@ -298,13 +357,13 @@ void sw_macs_print(struct sw *sw, FILE *file)
 	for (i = 0; i < SETS * WAYS; i++) {
 		const struct sw_mac *m = &sw->macs->set[0][0] + i;
 
-		if (!m->mac || seconds - m->seen > sw->age)
+		if (!m->key || seconds - m->seen > sw->age)
 			continue;
 		for (j = 0; j < 48; j += 8)
 			fprintf(file, "%02x%s",
-				(unsigned int)(m->mac >> (40 - j)) & 255,
+				(unsigned int)(m->key >> j) & 255,
 				j < 40 ? ":" : " ");
-		fprintf(file, "%s %u\n", sw->ports[m->port]->name,
+		fprintf(file, "%s %u\n", sw->ports[port_of(m)]->name,
 			seconds - m->seen);
 	}
 }

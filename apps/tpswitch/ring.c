@@ -122,54 +122,65 @@ static void wake(struct sw_ring *r, int which)
 static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 {
 	struct sw_ring *r = container_of(src, struct sw_ring, src);
+	/* In registers: what is stored in the loop could change them. */
+	u32 mask = r->tx_mask, next = r->tx_next, shift = r->shift;
+	u64 nr_frames = r->nr_frames, size = r->frame_size;
+	struct tpacket4_desc *tx = r->tx;
+	const u8 *area = r->area;
 	unsigned int n = 0, start = 0;
+	bool refuse = r->refuse;
 
-	if (unlikely(!r->tx))
+	if (unlikely(!tx))
 		return 0;
 	/* The last packet may go on beyond the batch. */
 	while (n - start < SW_CHAIN && (n < SW_BATCH || n > start)) {
-		struct tpacket4_desc *d = &r->tx[(r->tx_next + n) & r->tx_mask];
+		struct tpacket4_desc *d = &tx[(next + n) & mask];
 		struct sw_frag *f = frag + n;
 		union desc_word w;
+		u64 idx;
 
 		w.word = __atomic_load_n(word_of(d), __ATOMIC_ACQUIRE);
-		if (!(w.flags & TP4_DESC_KERNEL))
+		if (!(w.word & TP4_WORD_KERNEL))
 			break;
-		f->idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
-		f->len = w.len;
-		f->offset = w.offset;
-		f->flags = w.flags & (TP4_PKT_CONT | TP4_META);
-		f->error = 0;
-		if (unlikely(f->idx >= r->nr_frames || !f->len ||
-			     f->len > r->frame_size ||
-			     f->offset > r->frame_size - f->len)) {
+		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
+		w.word &= SW_WORD_KEEP & ~TP4_WORD_ERROR;
+		f->idx = idx;
+		f->word = w.word;
+		n++;
+		if (unlikely(idx >= nr_frames || !w.len ||
+			     (u64)w.len + w.offset > size)) {
+			f->data = area;
 			f->error = EINVAL;
 		} else {
-			f->data = r->area + (f->idx << r->shift) + f->offset;
-			if (unlikely(w.flags & TP4_META) &&
-			    (!r->port.meta || n != start ||
-			     f->offset < sizeof(struct tpacket4_meta)))
-				f->error = EINVAL;
+			f->data = area + (idx << shift) + w.offset;
 		}
-		n++;
-		if (unlikely(r->refuse)) {
+		if (likely(!(w.word & SW_WORD_FLAGS) && !refuse)) {
+			start = n;
+			continue;
+		}
+		if ((w.flags & TP4_META) &&
+		    (!r->port.meta || n - 1 != start ||
+		     w.offset < sizeof(struct tpacket4_meta)))
+			f->error = EINVAL;
+		if (refuse) {
 			/* Not a packet to anyone who looks at the frames */
-			r->refuse = f->flags & TP4_PKT_CONT;
+			refuse = w.flags & TP4_PKT_CONT;
 			f->flags = 0;
 			f->error = EMSGSIZE;
 			start = n;
-		} else if (likely(!(f->flags & TP4_PKT_CONT))) {
+		} else if (!(w.flags & TP4_PKT_CONT)) {
 			start = n;
 		}
 	}
 	if (unlikely(n - start == SW_CHAIN)) {
 		/* Too many frames: this part and the rest are refused. */
-		r->refuse = true;
+		refuse = true;
 		for (; start < n; start++) {
 			frag[start].flags = 0;
 			frag[start].error = EMSGSIZE;
 		}
 	}
+	r->refuse = refuse;
 	return start;
 }
 
@@ -184,11 +195,9 @@ static void ring_done(struct sw_source *src, const struct sw_frag *frag,
 		const struct sw_frag *f = frag + i;
 		struct tpacket4_desc *d = &r->tx[(r->tx_next + i) & r->tx_mask];
 
-		if (unlikely(f->error))
+		if (unlikely(f->word & TP4_WORD_ERROR))
 			r->port.count.in_errors++;
-		__atomic_store_n(word_of(d), make_word(f->len, f->offset,
-						       f->error, f->flags),
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(word_of(d), f->word, __ATOMIC_RELEASE);
 	}
 	r->tx_next += n;
 	wake(r, 1);
@@ -351,6 +360,67 @@ static bool ring_output(struct sw_port *port, struct sw_packet *pkt)
 	return true;
 }
 
+static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
+			       unsigned int n, u64 *bytes)
+{
+	struct sw_ring *r = container_of(port, struct sw_ring, port);
+	u32 mask = r->rx_mask, shift = r->shift, headroom = r->headroom;
+	u32 next, held, room = r->frame_size - headroom;
+	u64 idx, sum = 0, nr_frames = r->nr_frames;
+	u64 head = TP4_WORD(0, headroom, 0);
+	struct tpacket4_desc *rx = r->rx, *d;
+	const struct sw_frag *end = f + n;
+	u8 *area = r->area + headroom;
+	unsigned int out = 0;
+
+	if (unlikely(!rx))
+		return 0;
+	if (unlikely(r->rx_next - r->rx_held >= HELD))
+		ring_flush(port);
+	next = r->rx_next;
+	held = r->rx_held;
+	for (; f < end; f++) {
+		d = &rx[next & mask];
+		if (unlikely(f->len > room)) {
+			struct sw_packet pkt = {
+				.frag = (struct sw_frag *)f, .nr = 1,
+				.len = f->len,
+			};
+
+			r->rx_next = next;
+			if (ring_output(port, &pkt)) {
+				out++;
+				sum += f->len;
+			}
+			next = r->rx_next;
+			held = r->rx_held;
+			continue;
+		}
+		if (unlikely(tp4_desc_ready(d)))
+			break;
+		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
+		if (unlikely(idx >= nr_frames)) {
+			r->rx_next = next;
+			ring_return(r, make_word(0, 0, EINVAL, 0));
+			next = r->rx_next;
+			continue;
+		}
+		sw_copy(area + (idx << shift), f->data, f->len);
+		if (unlikely(next == held))
+			r->rx_word = head | TP4_WORD(f->len, 0, 0);
+		else
+			__atomic_store_n(word_of(d),
+					 head | TP4_WORD(f->len, 0, 0),
+					 __ATOMIC_RELAXED);
+		next++;
+		out++;
+		sum += f->len;
+	}
+	r->rx_next = next;
+	*bytes += sum;
+	return out;
+}
+
 static void ring_describe(struct sw_port *port, FILE *file)
 {
 	const struct sw_ring *r = container_of(port, struct sw_ring, port);
@@ -410,6 +480,7 @@ static void ring_hup(struct sw *sw, struct sw_event *ev, u32 events)
 static const struct sw_port_ops ring_ops = {
 	.type = "ring",
 	.output = ring_output,
+	.burst = ring_burst,
 	.flush = ring_flush,
 	.describe = ring_describe,
 	.free = ring_free,

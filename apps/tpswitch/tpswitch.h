@@ -25,6 +25,11 @@ typedef __u64 u64;
 #define SW_NAME		24
 #define SW_KEPT		255		/* no errno */
 
+/* Bits of sw_frag.word that need attention, and those that descriptors set */
+#define SW_WORD_FLAGS	TP4_WORD(0, 0, TP4_PKT_CONT | TP4_META)
+#define SW_WORD_ODD	(SW_WORD_FLAGS | TP4_WORD_ERROR)
+#define SW_WORD_KEEP	(~TP4_WORD(0, 0, 0xff) | SW_WORD_FLAGS)
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define container_of(ptr, type, member) \
@@ -44,21 +49,27 @@ struct sw_event {
 
 /**
  * struct sw_frag - a frame of a packet, as it came in
- * @data: the packet's data
+ * @idx: frame number
+ * @word: the next four as in the second half of a descriptor
  * @len: bytes
  * @offset: of the data from the start of the frame
  * @flags: %TP4_PKT_CONT, %TP4_META
  * @error: the frame's packet is refused with this errno; %SW_KEPT: the receiver
  *         of the packet has kept the frame
- * @idx: frame number
+ * @data: the packet's data
  */
 struct sw_frag {
-	const u8 *data;
-	u32 len;
-	u16 offset;
-	u8 flags;
-	u8 error;
 	u64 idx;
+	union {
+		u64 word;
+		struct {
+			u32 len;
+			u16 offset;
+			u8 error;
+			u8 flags;
+		};
+	};
+	const u8 *data;
 };
 
 /**
@@ -113,13 +124,18 @@ struct sw_source {
  * struct sw_port_ops - what is different between kinds of ports
  * @type: name of the kind
  * @output: deliver a packet; return false if there is no room
- * @flush: publish what @output has delivered
+ * @burst: deliver packets of one frame without metadata, with copies, and add
+ *         their bytes to @bytes; return how many there was room for. NULL:
+ *         there is only @output
+ * @flush: publish what has been delivered
  * @describe: write the rest of a line of the list of ports
  * @free: remove it from epoll and free it
  */
 struct sw_port_ops {
 	const char *type;
 	bool (*output)(struct sw_port *port, struct sw_packet *pkt);
+	unsigned int (*burst)(struct sw_port *port, const struct sw_frag *frag,
+			      unsigned int n, u64 *bytes);
 	void (*flush)(struct sw_port *port);
 	void (*describe)(struct sw_port *port, FILE *file);
 	void (*free)(struct sw_port *port);
@@ -265,6 +281,8 @@ void sw_flush(struct sw *sw);
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
 unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len);
+void sw_lookup_batch(struct sw *sw, struct sw_port *in,
+		     const struct sw_frag *frag, unsigned int n, u16 *to);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 

@@ -16,19 +16,25 @@ FILES = """\
 bin/tpbench
 bin/tpbench-all
 bin/tpgen
+bin/tpswitch
 include/tpacket4.h
 include/tpacket4/linux/if_packet.h
+include/tpacket4_port.h
+include/tpswitch_lookup.h
+lib/systemd/system/tpswitch.service
 share/bash-completion/completions/tpgen
+share/bash-completion/completions/tpswitch
 share/doc/tpacket4/README.md
 share/doc/tpacket4/examples/capture.c
 share/man/man1/tpbench-all.1
 share/man/man1/tpbench.1
 share/man/man1/tpgen.1
 share/man/man7/tpacket4.7
+share/man/man8/tpswitch.8
 share/pkgconfig/tpacket4.pc
 """.splitlines()
 PAGES = [SAMPLES / "tpbench.1", TOP / "apps/tpgen/tpgen.1"]
-PAGES += [TOP / "tools/lib/tpacket4/tpacket4.7"]
+PAGES += [TOP / "apps/tpswitch/tpswitch.8", TOP / "tools/lib/tpacket4/tpacket4.7"]
 
 
 def options(text: str) -> set[str]:
@@ -48,6 +54,7 @@ class InstallTest(unittest.TestCase):
         bin_dir = dest / "opt/tp4/bin"
         self.same_options(bin_dir / "tpbench", PAGES[0], ".SS Benchmarks", ".SH EXIT")
         self.same_options(bin_dir / "tpgen", PAGES[1], ".SS Where", ".SS Numbered")
+        self.same_options(bin_dir / "tpswitch", PAGES[2], ".SH OPT", ".SH COMMANDS")
 
     def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:
         """The manual page has the options of --help."""

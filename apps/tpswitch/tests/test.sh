@@ -13,7 +13,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
-cases=(tcp_copy tcp_zerocopy tcp_mixed port_dies stack_gets_queue_back config examples)
+cases=(tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
+	stack_gets_queue_back config examples)
 
 # switch ARGUMENT...: starts it
 switch() {
@@ -57,6 +58,9 @@ container() {
 clean() {
 	local name
 
+	for name in br0 bri{0..3} swi{0..3}; do
+		ip link del "$name" 2>/dev/null || :
+	done
 	for name in a b; do
 		ip netns del "$name" 2>/dev/null || :
 		ip link del "sw$name" 2>/dev/null || :
@@ -83,7 +87,7 @@ pinged() {
 
 # TCP from container to container, and a program that counts the packets
 count_tcp() {
-	local after counted counter
+	local after counted counter lost
 
 	container a 10.9.0.1
 	container b 10.9.0.2
@@ -99,6 +103,7 @@ count_tcp() {
 	tcp
 	sleep 0.5
 	after=$(ctl count | awk '/^sw/ { n += $3 } END { print n }')
+	lost=$(ctl count | sed -n 's/^ring.* out_drops \([0-9]*\).*/\1/p')
 	ctl count | sed 's/^/# /'
 	# It ends with the switch, and says what it has seen.
 	stop
@@ -106,7 +111,9 @@ count_tcp() {
 	sed 's/^/# counted: /' "$tmp/count"
 	counted=$(sed 's/.*"packets": \([0-9]*\).*/\1/' "$tmp/count")
 	[ "$after" -gt 50 ]
-	[ "$counted" = "$after" ]
+	# What it had no room for, on a busy machine, is counted, too.
+	[ $((counted + lost)) = "$after" ]
+	[ "$counted" -gt $((after / 2)) ]
 }
 
 test_tcp_copy() {
@@ -149,11 +156,6 @@ judge() {
 	sleep 1
 	python3 -B "$here/judge.py" 4 "$2"
 	stop
-	for i in 0 1 2 3; do
-		ip link del "bri$i"
-		ip link del "swi$i"
-	done
-	ip link del br0
 	echo 0 >/proc/sys/net/ipv6/conf/default/disable_ipv6
 }
 
