@@ -626,10 +626,6 @@ found_device(struct nlattr *a, void *end, void *arg)
 	    if_indextoname(ifindex, ifname) == NULL)
 		return (0);
 
-	/*
-	 * Some programs open every device that is listed, Wireshark for one,
-	 * which must not take packets away from the host.
-	 */
 	snprintf(name, sizeof(name), ZC_PREFIX "%s" STACK_SUFFIX, ifname);
 	snprintf(descr, sizeof(descr),
 	    "Zero-copy mode of %s: the host sees the packets, too", ifname);
@@ -647,8 +643,12 @@ found_device(struct nlattr *a, void *end, void *arg)
 }
 
 /*
- * List the interfaces whose drivers have zero-copy mode.  A kernel that does
- * not know of it has none.
+ * List the interfaces whose drivers have zero-copy mode, if the environment
+ * variable PCAP_ZC is set.  A kernel that does not know of it has none.
+ *
+ * Some programs open every device that is listed, Wireshark for its start page;
+ * that takes the queues, which others may want, and costs the host packets if
+ * the machine is busy.
  */
 int
 pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf)
@@ -656,6 +656,8 @@ pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf)
 	struct add_arg add = { devlistp, errbuf, 0 };
 	int family, fd;
 
+	if (getenv("PCAP_ZC") == NULL)
+		return (0);
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
 	if (fd == -1)
 		return (0);

@@ -485,9 +485,11 @@ def test_zerocopy() -> None:
     pings = "ping -q -c 3 -i 0.01 -W 20 192.0.2.2"
     again = attempt("ip", "netns", "exec", "left", *SENDER, *pings.split())
     result(not again.returncode, "zero-copy: after it, the host sees its packets again")
+    limited = "setpriv --bounding-set=-ipc_lock prlimit --memlock=65536"
     for name, text, wrapper in (
         ("lo", "the driver has no zero-copy mode", ""),
         ("veth0", "needs CAP_NET_ADMIN", "setpriv --bounding-set=-net_admin"),
+        ("veth0", "RLIMIT_MEMLOCK", limited),
     ):
         words = f"ip netns exec right {wrapper} tcpdump -i zc:{name}".split()
         said = attempt(*words, ours=True).stderr
