@@ -173,6 +173,7 @@ def find_lib_tests() -> list[Test]:
         test("lib", ON_VETH, "./lib_test", "tp4A", "tp4B"),
         test("lib-byte-order", ON_VETH, tests / "byte_order.sh"),
         test("lib-cxx", ON_VETH, "./lib_test_cxx", "tp4A", "tp4B"),
+        test("lib-debug", ON_VETH, "./lib_debug", "tp4A", "tp4B"),
         test("lib-examples", ON_VETH, tests / "examples.sh"),
         test("lib-ringtest", tests / "ringtest.sh"),
     ]

@@ -19,6 +19,9 @@ bin/tpgen
 bin/tpswitch
 include/tpacket4.h
 include/tpacket4/linux/if_packet.h
+include/tpacket4_device.h
+lib/libtpacket4.so
+lib/libtpacket4.so.1
 include/tpacket4_port.h
 include/tpswitch_lookup.h
 lib/systemd/system/tpswitch.service

@@ -65,6 +65,23 @@
 extern "C" {
 #endif
 
+/* libtpacket4.so has the same functions, not inline, for other languages. */
+#ifndef TP4_API
+#define TP4_API		static inline
+#endif
+
+/*
+ * With TP4_DEBUG defined, wrong use of a ring ends the program by assert(). All
+ * files that use a ring must agree in this.
+ */
+#ifdef TP4_DEBUG
+#include <assert.h>
+#include <stdlib.h>
+#define __tp4_assert(cond)	assert(cond)
+#else
+#define __tp4_assert(cond)	((void)0)
+#endif
+
 /*
  * Definitions that an older C library lacks, or hides. SPARC and PA-RISC have
  * other numbers.
@@ -112,10 +129,45 @@ int ftruncate(int fd, __off_t length);
 #define TP4_MFD_ALLOW_SEALING	2u
 #define TP4_MFD_HUGETLB		4u
 
+/* Maximum number of sockets of tp4_wait_any() */
+#define TP4_WAIT_MAX		64
+
 /* Maximum number of pauses between two checks of an empty ring. */
 #ifndef TP4_BACKOFF_MAX
 #define TP4_BACKOFF_MAX		32
 #endif
+
+/**
+ * enum tp4_where - where an error occurred, for tp4_strerror()
+ * @TP4_IN_OPTIONS: in the options of tp4_open()
+ * @TP4_IN_SOCKET: in socket(), by tp4_open()
+ * @TP4_IN_VERSION: in PACKET_VERSION, by tp4_open()
+ * @TP4_IN_MEMREG: in PACKET_MEMREG, by tp4_open() or tp4_area_register()
+ * @TP4_IN_RING: in PACKET_RX_RING or PACKET_TX_RING, by tp4_open()
+ * @TP4_IN_MMAP: in mmap() of the rings, by tp4_open()
+ * @TP4_IN_AREA: in tp4_area_create() or tp4_area_attach()
+ * @TP4_IN_BIND: in bind(), by tp4_bind()
+ * @TP4_IN_ZEROCOPY: in PACKET_ZEROCOPY, by tp4_zerocopy() or tp4_bind()
+ * @TP4_IN_KICK: in sendto(), by tp4_kick()
+ * @TP4_IN_WAIT: in poll(), by tp4_wait(), or of the socket
+ * @TP4_IN_RX: the error of an Rx descriptor, see tp4_ring_error()
+ * @TP4_IN_TX: the error of a Tx descriptor
+ */
+enum tp4_where {
+	TP4_IN_OPTIONS,
+	TP4_IN_SOCKET,
+	TP4_IN_VERSION,
+	TP4_IN_MEMREG,
+	TP4_IN_RING,
+	TP4_IN_MMAP,
+	TP4_IN_AREA,
+	TP4_IN_BIND,
+	TP4_IN_ZEROCOPY,
+	TP4_IN_KICK,
+	TP4_IN_WAIT,
+	TP4_IN_RX,
+	TP4_IN_TX,
+};
 
 /**
  * struct tp4_area - memory for packets
@@ -126,6 +178,8 @@ int ftruncate(int fd, __off_t length);
  * @memfd: its file, which can be passed to another process
  * @shared: not 0: other processes may use the area when it is registered, see
  *          tp4_area_register(). Set this after tp4_area_create()
+ * @posted: a byte per frame, not 0 if it is posted on a ring of this process;
+ *          with TP4_DEBUG only
  */
 struct tp4_area {
 	__u8 *addr;
@@ -134,6 +188,9 @@ struct tp4_area {
 	__u32 nr_frames;
 	int memfd;
 	int shared;
+#ifdef TP4_DEBUG
+	__u8 *posted;
+#endif
 };
 
 /**
@@ -145,11 +202,15 @@ struct tp4_area {
  *        returned, so that each slot, which can cost a cache miss, is read once
  * @held: number of slots from avail_idx on whose frames are to be posted again
  *        in place, see tp4_ring_recycle(); if not 0, no other slot is free
+ * @area: the area if it is known, else NULL; with TP4_DEBUG only
  */
 struct tp4_ring {
 	struct tpacket4_queue q;
 	unsigned int seen;
 	unsigned int held;
+#ifdef TP4_DEBUG
+	const struct tp4_area *area;
+#endif
 };
 
 struct tp4_socket;
@@ -176,9 +237,12 @@ struct tp4_backend {
  * @map: mapping of both rings and @status, or NULL if the socket is not open
  * @map_len: length of @map in bytes
  * @backend: NULL for a packet socket
+ * @protocol: what tp4_bind() receives, see struct tp4_options
+ * @failed: the step in which tp4_open() has failed, for tp4_strerror()
  *
  * A zeroed structure is a socket that is not open. It is also not open after
- * tp4_close(), and after tp4_open() has failed.
+ * tp4_close(), and after tp4_open() has failed. With such a socket, functions
+ * that make a system call return -%EBADF, and rings have no slots.
  */
 struct tp4_socket {
 	int fd;
@@ -188,6 +252,8 @@ struct tp4_socket {
 	void *map;
 	size_t map_len;
 	const struct tp4_backend *backend;
+	__u16 protocol;
+	enum tp4_where failed;
 };
 
 /**
@@ -208,6 +274,9 @@ struct tp4_socket {
  *        then at least 64; so must be the headroom of the area of @mr_fd
  * @to_stack: not 0: in zero-copy mode, the stack gets copies of received
  *            packets
+ * @protocol: receive packets of one protocol only, %ETH_P_IP for example, in
+ *            host byte order, in copy mode; 0: all of them, %ETH_P_ALL. Without
+ *            an Rx ring, the socket receives nothing
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
@@ -222,6 +291,7 @@ struct tp4_options {
 	int fd;
 	int meta;
 	int to_stack;
+	__u16 protocol;
 };
 
 /**
@@ -262,6 +332,11 @@ typedef __u64 __attribute__((__may_alias__)) tp4_word;
 #define TP4_WORD(len, offset, flags) \
 	((__u64)(len) << 32 | (__u64)(offset) << 16 | (__u64)(flags))
 #endif
+
+static inline tp4_word *__tp4_word(const struct tpacket4_desc *d)
+{
+	return (tp4_word *)(uintptr_t)&d->len;
+}
 #endif /* 64 bit */
 
 /* Write all fields but the frame number, and pass the slot to the kernel. */
@@ -270,7 +345,7 @@ static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
 {
 	flags |= TP4_DESC_KERNEL;
 #if UINTPTR_MAX > 0xffffffffu
-	__atomic_store_n((tp4_word *)&d->len, TP4_WORD(len, offset, flags),
+	__atomic_store_n(__tp4_word(d), TP4_WORD(len, offset, flags),
 			 __ATOMIC_RELEASE);
 #else
 	d->len = len;
@@ -289,7 +364,7 @@ static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
  * @flags: TP4_PKT_CONT if the packet continues in the next slot, TP4_META if
  *         the frame starts with metadata, or 0
  */
-static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
+TP4_API void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
 				 __u32 len, __u16 offset, __u8 flags)
 {
 	d->idx = idx;
@@ -303,15 +378,15 @@ static inline void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
  *
  * Copies length, offset, TP4_PKT_CONT and TP4_META, but not the error.
  */
-static inline void tp4_desc_move(struct tpacket4_desc *to,
+TP4_API void tp4_desc_move(struct tpacket4_desc *to,
 				 const struct tpacket4_desc *from)
 {
 #if UINTPTR_MAX > 0xffffffffu
-	__u64 word = *(const tp4_word *)&from->len;
+	__u64 word = *__tp4_word(from);
 
 	to->idx = from->idx;
 	word &= ~TP4_WORD_ERROR;
-	__atomic_store_n((tp4_word *)&to->len, word | TP4_WORD_KERNEL,
+	__atomic_store_n(__tp4_word(to), word | TP4_WORD_KERNEL,
 			 __ATOMIC_RELEASE);
 #else
 	tp4_desc_give(to, from->idx, from->len, from->offset, from->flags);
@@ -325,11 +400,11 @@ static inline void tp4_desc_move(struct tpacket4_desc *to,
  * Return: true if the slot belongs to the program, which can then read the slot
  * and its frame.
  */
-static inline int tp4_desc_ready(const struct tpacket4_desc *d)
+TP4_API int tp4_desc_ready(const struct tpacket4_desc *d)
 {
 #if UINTPTR_MAX > 0xffffffffu
-	return !(__atomic_load_n((const tp4_word *)&d->len,
-				 __ATOMIC_ACQUIRE) & TP4_WORD_KERNEL);
+	return !(__atomic_load_n(__tp4_word(d), __ATOMIC_ACQUIRE) &
+		 TP4_WORD_KERNEL);
 #else
 	return !(__atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) &
 		 TP4_DESC_KERNEL);
@@ -344,7 +419,7 @@ static inline int tp4_desc_ready(const struct tpacket4_desc *d)
  * @desc: the descriptors
  * @nr: their number, a power of two
  */
-static inline void tp4_ring_init(struct tp4_ring *r,
+TP4_API void tp4_ring_init(struct tp4_ring *r,
 				 struct tpacket4_desc *desc, unsigned int nr)
 {
 	memset(r, 0, sizeof(*r));
@@ -359,7 +434,7 @@ static inline void tp4_ring_init(struct tp4_ring *r,
  *
  * Return: the number of slots.
  */
-static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
+TP4_API unsigned int tp4_ring_free(const struct tp4_ring *r)
 {
 	return r->q.num_free - r->held;
 }
@@ -370,7 +445,7 @@ static inline unsigned int tp4_ring_free(const struct tp4_ring *r)
  *
  * Return: the number of slots, including those that tp4_ring_peek() has seen.
  */
-static inline unsigned int tp4_ring_pending(const struct tp4_ring *r)
+TP4_API unsigned int tp4_ring_pending(const struct tp4_ring *r)
 {
 	return r->q.avail_idx - r->q.last_used_idx;
 }
@@ -383,7 +458,7 @@ static inline unsigned int tp4_ring_pending(const struct tp4_ring *r)
  * Return: the descriptor, which is valid until it is taken, recycled or
  * forwarded.
  */
-static inline struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
+TP4_API struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
 						unsigned int i)
 {
 	return &r->q.ring[(r->q.last_used_idx + i) & r->q.ring_mask];
@@ -406,6 +481,32 @@ static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
 	return m < n ? m : n;
 }
 
+/* With TP4_DEBUG: the frame exists, and the kernel does not have it. */
+static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
+{
+#ifdef TP4_DEBUG
+	if (!r->area)
+		return;
+	__tp4_assert(idx < r->area->nr_frames);
+	__tp4_assert(!r->area->posted[idx]);
+	r->area->posted[idx] = 1;
+#else
+	(void)r;
+	(void)idx;
+#endif
+}
+
+static inline void __tp4_debug_return(const struct tp4_ring *r, __u64 idx)
+{
+#ifdef TP4_DEBUG
+	if (r->area && idx < r->area->nr_frames)
+		r->area->posted[idx] = 0;
+#else
+	(void)r;
+	(void)idx;
+#endif
+}
+
 /* Count n slots as posted. */
 static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
 {
@@ -416,6 +517,7 @@ static inline void __tp4_ring_gave(struct tp4_ring *r, unsigned int n)
 /* Count n slots as taken. */
 static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
 {
+	__tp4_assert(n <= r->seen);
 	r->q.last_used_idx += n;
 	r->q.num_free += n;
 	r->seen -= n;
@@ -427,8 +529,10 @@ static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 	struct tpacket4_desc *ring = r->q.ring;
 	unsigned int i, mask = r->q.ring_mask, first = r->q.avail_idx;
 
-	for (i = first + n; i-- != first; )
+	for (i = first + n; i-- != first; ) {
+		__tp4_debug_post(r, ring[i & mask].idx);
 		__tp4_desc_publish(&ring[i & mask], 0, 0, 0);
+	}
 	__tp4_ring_gave(r, n);
 	r->held -= n;
 }
@@ -437,7 +541,7 @@ static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
  * tp4_ring_flush - post frames that tp4_ring_recycle() has held back
  * @r: ring
  */
-static inline void tp4_ring_flush(struct tp4_ring *r)
+TP4_API void tp4_ring_flush(struct tp4_ring *r)
 {
 	if (r->held)
 		__tp4_ring_relend(r, r->held);
@@ -452,7 +556,7 @@ static inline void tp4_ring_flush(struct tp4_ring *r)
  * readable if a slot has been returned that was not taken, recycled or
  * forwarded, however many frames the program keeps or sends.
  */
-static inline void tp4_ring_prepare_poll(struct tp4_ring *r)
+TP4_API void tp4_ring_prepare_poll(struct tp4_ring *r)
 {
 	struct tpacket4_desc *last;
 
@@ -475,7 +579,7 @@ static inline void tp4_ring_prepare_poll(struct tp4_ring *r)
  *
  * Return: the number of slots returned, 0 to @max.
  */
-static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
+TP4_API unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 {
 	unsigned int pending = tp4_ring_pending(r);
 	unsigned int i, m, n = r->seen;
@@ -486,8 +590,8 @@ static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 		const struct tpacket4_desc *d = tp4_ring_at(r, n);
 
 		m = __tp4_ring_straight(r, r->q.last_used_idx + n, max - n);
-		for (i = 0; i < m && tp4_desc_ready(d); i++)
-			d++;
+		for (i = 0; i < m && tp4_desc_ready(d); i++, d++)
+			__tp4_debug_return(r, d->idx);
 		n += i;
 		if (i < m)
 			break;
@@ -507,7 +611,7 @@ static inline unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
  *
  * Return: 0, or -errno of the first slot with an error.
  */
-static inline int tp4_ring_error(const struct tp4_ring *r, unsigned int n)
+TP4_API int tp4_ring_error(const struct tp4_ring *r, unsigned int n)
 {
 	unsigned int i;
 
@@ -524,7 +628,7 @@ static inline int tp4_ring_error(const struct tp4_ring *r, unsigned int n)
  *
  * The program can keep their frames, send them, or post them again later.
  */
-static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
+TP4_API void tp4_ring_take(struct tp4_ring *r, unsigned int n)
 {
 	tp4_ring_flush(r);
 	__tp4_ring_took(r, n);
@@ -544,7 +648,7 @@ static inline void tp4_ring_take(struct tp4_ring *r, unsigned int n)
  *
  * Return: the number of frames posted, less than @n if the ring is full.
  */
-static inline unsigned int tp4_ring_post(struct tp4_ring *r,
+TP4_API unsigned int tp4_ring_post(struct tp4_ring *r,
 					 const __u64 *frames,
 					 unsigned int n)
 {
@@ -553,8 +657,34 @@ static inline unsigned int tp4_ring_post(struct tp4_ring *r,
 	tp4_ring_flush(r);
 	if (n > r->q.num_free)
 		n = r->q.num_free;
-	for (i = n; i--; )
+	for (i = n; i--; ) {
+		__tp4_debug_post(r, frames[i]);
 		tp4_desc_give(__tp4_ring_next(r, i), frames[i], 0, 0, 0);
+	}
+	__tp4_ring_gave(r, n);
+	return n;
+}
+
+/**
+ * tp4_ring_fill - post frames with consecutive numbers (Rx)
+ * @r: ring
+ * @first: the first frame number
+ * @n: how many
+ *
+ * Return: the number of frames posted, less than @n if the ring is full.
+ */
+TP4_API unsigned int tp4_ring_fill(struct tp4_ring *r, __u64 first,
+				   unsigned int n)
+{
+	unsigned int i;
+
+	tp4_ring_flush(r);
+	if (n > r->q.num_free)
+		n = r->q.num_free;
+	for (i = n; i--; ) {
+		__tp4_debug_post(r, first + i);
+		tp4_desc_give(__tp4_ring_next(r, i), first + i, 0, 0, 0);
+	}
 	__tp4_ring_gave(r, n);
 	return n;
 }
@@ -570,7 +700,7 @@ static inline unsigned int tp4_ring_post(struct tp4_ring *r,
  *
  * Return: the number of descriptors posted: @n, or 0 if there is no room.
  */
-static inline unsigned int tp4_ring_send(struct tp4_ring *r,
+TP4_API unsigned int tp4_ring_send(struct tp4_ring *r,
 					 const struct tpacket4_desc *d,
 					 unsigned int n)
 {
@@ -578,9 +708,11 @@ static inline unsigned int tp4_ring_send(struct tp4_ring *r,
 
 	if (n > r->q.num_free)
 		return 0;
-	for (i = n; i--; )
+	for (i = n; i--; ) {
+		__tp4_debug_post(r, d[i].idx);
 		tp4_desc_give(__tp4_ring_next(r, i), d[i].idx, d[i].len,
 			      d[i].offset, d[i].flags);
+	}
 	__tp4_ring_gave(r, n);
 	return n;
 }
@@ -594,7 +726,7 @@ static inline unsigned int tp4_ring_send(struct tp4_ring *r,
  * of their cache line can be posted, as writing to a line that the kernel is
  * still filling takes it away from the kernel's CPU.
  */
-static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
+TP4_API void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 {
 	unsigned int whole;
 
@@ -603,9 +735,11 @@ static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 		/* as many as overwrite nothing that is still to be read */
 		unsigned int i, m = r->q.num_free < n ? r->q.num_free : n;
 
-		for (i = m; i--; )
+		for (i = m; i--; ) {
+			__tp4_debug_post(r, tp4_ring_at(r, i)->idx);
 			tp4_desc_give(__tp4_ring_next(r, i),
 				      tp4_ring_at(r, i)->idx, 0, 0, 0);
+		}
 		__tp4_ring_took(r, m);
 		__tp4_ring_gave(r, m);
 		n -= m;
@@ -634,7 +768,7 @@ static inline void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
  *
  * Return: the number of slots posted on @tx, less than @n if it is full.
  */
-static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
+TP4_API unsigned int tp4_ring_forward(struct tp4_ring *rx,
 					    struct tp4_ring *tx,
 					    unsigned int n)
 {
@@ -645,9 +779,11 @@ static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
 
 	if (n > tx->q.num_free)
 		n = tx->q.num_free;
-	for (i = n; i--; )
+	for (i = n; i--; ) {
+		__tp4_debug_post(tx, from[(f + i) & from_mask].idx);
 		tp4_desc_move(&to[(t + i) & to_mask],
 			      &from[(f + i) & from_mask]);
+	}
 	tp4_ring_take(rx, n);
 	__tp4_ring_gave(tx, n);
 	return n;
@@ -661,7 +797,7 @@ static inline unsigned int tp4_ring_forward(struct tp4_ring *rx,
  *
  * Return: the number of frames posted, less than @n if @rx is full.
  */
-static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
+TP4_API unsigned int tp4_ring_refill(struct tp4_ring *tx,
 					   struct tp4_ring *rx,
 					   unsigned int n)
 {
@@ -674,9 +810,11 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
 	t = rx->q.avail_idx;
 	if (n > rx->q.num_free)
 		n = rx->q.num_free;
-	for (i = n; i--; )
+	for (i = n; i--; ) {
+		__tp4_debug_post(rx, from[(f + i) & from_mask].idx);
 		tp4_desc_give(&to[(t + i) & to_mask],
 			      from[(f + i) & from_mask].idx, 0, 0, 0);
+	}
 	tp4_ring_take(tx, n);
 	__tp4_ring_gave(rx, n);
 	return n;
@@ -694,7 +832,7 @@ static inline unsigned int tp4_ring_refill(struct tp4_ring *tx,
  * case, each frame is posted in the slot in which it was returned, and only
  * half of the slot is written.
  */
-static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
+TP4_API void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 				   __u32 len, __u16 offset)
 {
 	struct tpacket4_desc *d, *ring = r->q.ring;
@@ -703,9 +841,11 @@ static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 	while (n && r->q.num_free) {
 		/* as many as overwrite nothing that is still to be read */
 		m = r->q.num_free < n ? r->q.num_free : n;
-		for (i = m; i--; )
+		for (i = m; i--; ) {
+			__tp4_debug_post(r, tp4_ring_at(r, i)->idx);
 			tp4_desc_give(__tp4_ring_next(r, i),
 				      tp4_ring_at(r, i)->idx, len, offset, 0);
+		}
 		__tp4_ring_took(r, m);
 		__tp4_ring_gave(r, m);
 		n -= m;
@@ -713,21 +853,31 @@ static inline void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 
 	/* Else every frame goes back into its own slot. */
 	m = __tp4_ring_straight(r, r->q.avail_idx, n);
-	for (d = ring + (n - m); d != ring; )
-		__tp4_desc_publish(--d, len, offset, 0);
+	for (d = ring + (n - m); d != ring; ) {
+		__tp4_debug_post(r, (--d)->idx);
+		__tp4_desc_publish(d, len, offset, 0);
+	}
 	ring = __tp4_ring_next(r, 0);
-	for (d = ring + m; d != ring; )
-		__tp4_desc_publish(--d, len, offset, 0);
+	for (d = ring + m; d != ring; ) {
+		__tp4_debug_post(r, (--d)->idx);
+		__tp4_desc_publish(d, len, offset, 0);
+	}
 	__tp4_ring_took(r, n);
 	__tp4_ring_gave(r, n);
 }
 
 /* --- waiting ------------------------------------------------------------- */
 
+/* For system calls. In a structure that is zeroed or closed there is no fd. */
+static inline int __tp4_fd(const struct tp4_socket *s)
+{
+	return s->fd > 0 ? s->fd : -1;
+}
+
 /**
  * tp4_cpu_relax - pause in a loop that waits for another CPU
  */
-static inline void tp4_cpu_relax(void)
+TP4_API void tp4_cpu_relax(void)
 {
 #ifdef __SSE2__
 	__builtin_ia32_pause();
@@ -749,7 +899,7 @@ static inline void tp4_cpu_relax(void)
  * Return: true when the wait has reached its maximum length, and the program
  * should sleep in poll().
  */
-static inline int tp4_backoff(struct tp4_backoff *b)
+TP4_API int tp4_backoff(struct tp4_backoff *b)
 {
 	unsigned int i;
 
@@ -759,6 +909,20 @@ static inline int tp4_backoff(struct tp4_backoff *b)
 		return 1;
 	b->pauses = 2 * b->pauses + 1;
 	return 0;
+}
+
+/* The events of a socket, or its error */
+static inline int __tp4_polled(const struct pollfd *pfd)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (pfd->revents & POLLNVAL)
+		return -EBADF;
+	if ((pfd->revents & POLLERR) &&
+	    getsockopt(pfd->fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	return err ? -err : pfd->revents;
 }
 
 /**
@@ -775,27 +939,66 @@ static inline int tp4_backoff(struct tp4_backoff *b)
  * the device is up again and receives. Of two threads, either may get it.
  *
  * Return: the events; 0 after the timeout or on a signal; or -errno: %ENETDOWN
- * if the device went down or was removed.
+ * if the device went down or was removed, %EBADF if @s is not open.
  */
-static inline int tp4_wait(struct tp4_socket *s, short events, int timeout)
+TP4_API int tp4_wait(struct tp4_socket *s, short events, int timeout)
 {
-	struct pollfd pfd = { s->fd, events, 0 };
-	socklen_t len = sizeof(int);
-	int err = 0;
+	struct pollfd pfd = { __tp4_fd(s), events, 0 };
 
 	if (s->backend)
 		return s->backend->wait(s, events, timeout);
+	/* poll() ignores a negative fd, and sleeps. */
+	if (pfd.fd < 0)
+		return -EBADF;
 	/* The Rx ring may be another thread's. */
 	if (events & POLLIN)
 		tp4_ring_prepare_poll(&s->rx);
 	if (poll(&pfd, 1, timeout) < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (pfd.revents & POLLNVAL)
-		return -EBADF;
-	if ((pfd.revents & POLLERR) &&
-	    getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &err, &len))
-		return -errno;
-	return err ? -err : pfd.revents;
+	return __tp4_polled(&pfd);
+}
+
+/**
+ * tp4_wait_any - sleep until a ring of one of several sockets needs attention
+ * @s: the packet sockets, not those of a backend
+ * @nr: how many, at most %TP4_WAIT_MAX
+ * @events: POLLIN and/or POLLOUT
+ * @timeout: milliseconds; -1 for no limit
+ * @ready: set to what tp4_wait() would return for each socket
+ *
+ * Otherwise the same as tp4_wait().
+ *
+ * Return: the number of sockets whose @ready is not 0; 0 after the timeout or on
+ * a signal; or -errno: %EINVAL if there are too many or one has a backend, %EBADF
+ * if one is not open.
+ */
+TP4_API int tp4_wait_any(struct tp4_socket *const *s, unsigned int nr,
+			 short events, int timeout, int *ready)
+{
+	struct pollfd pfd[TP4_WAIT_MAX];
+	unsigned int i;
+	int n;
+
+	if (nr > TP4_WAIT_MAX)
+		return -EINVAL;
+	for (i = 0; i < nr; i++) {
+		pfd[i].fd = __tp4_fd(s[i]);
+		pfd[i].events = events;
+		pfd[i].revents = 0;
+		ready[i] = 0;
+		if (s[i]->backend)
+			return -EINVAL;
+		if (pfd[i].fd < 0)
+			return -EBADF;
+	}
+	for (i = 0; i < nr && (events & POLLIN); i++)
+		tp4_ring_prepare_poll(&s[i]->rx);
+	n = poll(pfd, nr, timeout);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (i = 0; n && i < nr; i++)
+		ready[i] = __tp4_polled(&pfd[i]);
+	return n;
 }
 
 /* --- packet memory ------------------------------------------------------- */
@@ -808,13 +1011,17 @@ static inline int __tp4_area_map(struct tp4_area *a)
 
 	if (fstat(a->memfd, &st))
 		return -errno;
-	a->len = st.st_size;
+	a->len = (size_t)st.st_size;
 	if (a->len < (__u64)a->nr_frames * a->frame_size)
 		return -EINVAL;
 	addr = mmap(NULL, a->len, PROT_READ | PROT_WRITE, MAP_SHARED, a->memfd,
 		    0);
 	if (addr == MAP_FAILED)
 		return -errno;
+#ifdef TP4_DEBUG
+	a->posted = (__u8 *)calloc(a->nr_frames, 1);
+	assert(a->posted);
+#endif
 	a->addr = (__u8 *)addr;
 	return 0;
 }
@@ -830,17 +1037,17 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 	memset(a, 0, sizeof(*a));
 	a->frame_size = frame_size;
 	a->nr_frames = nr_frames;
-	a->memfd = syscall(SYS_memfd_create, "tpacket4", flags);
+	a->memfd = (int)syscall(SYS_memfd_create, "tpacket4", flags);
 	if (a->memfd < 0)
 		return -errno;
 	/* The block size of a memfd is its page size. */
 	if (fstat(a->memfd, &st))
 		err = -errno;
 	else
-		len += -len & (st.st_blksize - 1);
+		len += -len & ((__u64)st.st_blksize - 1);
 	if (!err && len > SIZE_MAX / 2)
 		err = -ENOMEM;
-	if (!err && ftruncate(a->memfd, len))
+	if (!err && ftruncate(a->memfd, (long)len))
 		err = -errno;
 	if (!err)
 		err = __tp4_area_map(a);
@@ -862,7 +1069,7 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
+TP4_API int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 				  __u32 frame_size)
 {
 	return __tp4_area_create(a, nr_frames, frame_size,
@@ -882,7 +1089,7 @@ static inline int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
+TP4_API int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
 				       __u32 frame_size)
 {
 	if (!__tp4_area_create(a, nr_frames, frame_size,
@@ -898,7 +1105,7 @@ static inline int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
  *
  * Return: 0, or -errno; EINVAL if the file is too short for the frames.
  */
-static inline int tp4_area_attach(struct tp4_area *a)
+TP4_API int tp4_area_attach(struct tp4_area *a)
 {
 	a->addr = NULL;
 	a->shared = 0;
@@ -911,12 +1118,15 @@ static inline int tp4_area_attach(struct tp4_area *a)
  *
  * The kernel keeps the memory until the last ring that uses it is gone.
  */
-static inline void tp4_area_destroy(struct tp4_area *a)
+TP4_API void tp4_area_destroy(struct tp4_area *a)
 {
 	if (!a->addr)
 		return;
 	munmap(a->addr, a->len);
 	close(a->memfd);
+#ifdef TP4_DEBUG
+	free(a->posted);
+#endif
 	a->addr = NULL;
 	a->memfd = -1;
 }
@@ -934,7 +1144,7 @@ static inline void tp4_area_destroy(struct tp4_area *a)
  * Return: 0, or -errno: EBUSY if @fd has an area, ENOBUFS if RLIMIT_MEMLOCK is
  * exceeded.
  */
-static inline int tp4_area_register(const struct tp4_area *a, int fd,
+TP4_API int tp4_area_register(const struct tp4_area *a, int fd,
 				    __u32 headroom)
 {
 	struct tpacket_memreg_req req;
@@ -957,7 +1167,7 @@ static inline int tp4_area_register(const struct tp4_area *a, int fd,
  *
  * Return: the start of the frame.
  */
-static inline __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
+TP4_API __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
 {
 	return a->addr + (size_t)idx * a->frame_size;
 }
@@ -969,7 +1179,7 @@ static inline __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
  *
  * Return: the start of the data, which has @d->len bytes.
  */
-static inline __u8 *tp4_data(const struct tp4_area *a,
+TP4_API __u8 *tp4_data(const struct tp4_area *a,
 			     const struct tpacket4_desc *d)
 {
 	return tp4_frame(a, d->idx) + d->offset;
@@ -985,12 +1195,12 @@ static inline __u8 *tp4_data(const struct tp4_area *a,
  *
  * Return: the metadata, or NULL if the packet has none.
  */
-static inline struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
+TP4_API struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
 					     const struct tpacket4_desc *d)
 {
 	if (!(d->flags & TP4_META))
 		return NULL;
-	return (struct tpacket4_meta *)tp4_frame(a, d->idx);
+	return (struct tpacket4_meta *)(void *)tp4_frame(a, d->idx);
 }
 
 /**
@@ -1000,7 +1210,7 @@ static inline struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
  *
  * Return: the metadata, without any request.
  */
-static inline struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
+TP4_API struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
 						 struct tpacket4_desc *d)
 {
 	d->flags |= TP4_META;
@@ -1015,7 +1225,7 @@ static inline struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
  * @offset: offset of the checksum from @start, where that of the pseudo header
  *          is
  */
-static inline void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
+TP4_API void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
 				 __u16 offset)
 {
 	m->csum_start = start;
@@ -1031,7 +1241,7 @@ static inline void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
  *
  * Also request the checksum, see tp4_meta_csum().
  */
-static inline void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
+TP4_API void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
 {
 	m->gso_type = type;
 	m->gso_size = size;
@@ -1044,7 +1254,7 @@ static inline void tp4_meta_gso(struct tpacket4_meta *m, __u8 type, __u16 size)
  * @ns: the launch time, by the clock of SO_TXTIME, which must be set on the
  *      socket
  */
-static inline void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
+TP4_API void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
 {
 	m->tstamp = ns;
 	m->flags |= TP4_META_TX_LAUNCH;
@@ -1057,12 +1267,12 @@ static inline void tp4_meta_launch(struct tpacket4_meta *m, __u64 ns)
  * Return: the timestamp, by the device's clock if @m->flags has
  * TP4_META_RX_TS_HARDWARE, else by %CLOCK_REALTIME.
  */
-static inline struct timespec tp4_meta_time(const struct tpacket4_meta *m)
+TP4_API struct timespec tp4_meta_time(const struct tpacket4_meta *m)
 {
 	struct timespec t;
 
-	t.tv_sec = m->tstamp / 1000000000;
-	t.tv_nsec = m->tstamp % 1000000000;
+	t.tv_sec = (time_t)(m->tstamp / 1000000000);
+	t.tv_nsec = (long)(m->tstamp % 1000000000);
 	return t;
 }
 
@@ -1076,7 +1286,7 @@ static inline struct timespec tp4_meta_time(const struct tpacket4_meta *m)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_setopt(int fd, int opt, int val)
+TP4_API int tp4_setopt(int fd, int opt, int val)
 {
 	if (setsockopt(fd, SOL_PACKET, opt, &val, sizeof(val)))
 		return -errno;
@@ -1090,7 +1300,7 @@ static inline int tp4_setopt(int fd, int opt, int val)
  * When this returns, the kernel's frames belong to the program again, but the
  * device may still read packets in flight.
  */
-static inline void tp4_close(struct tp4_socket *s)
+TP4_API void tp4_close(struct tp4_socket *s)
 {
 	if (!s->map)
 		return;
@@ -1119,7 +1329,8 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 }
 
 /* Register the area and set up the rings of a V4 socket. */
-static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
+static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
+			       enum tp4_where *step)
 {
 	int mr_fd = opt->area ? fd : opt->mr_fd;
 	__u32 flags = opt->meta ? TP4_RING_META : 0;
@@ -1128,9 +1339,13 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
 
 	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
 		headroom = sizeof(struct tpacket4_meta);
+	*step = TP4_IN_MEMREG;
 	if (opt->area)
 		err = tp4_area_register(opt->area, fd, headroom);
-	if (!err && opt->rx_nr)
+	if (err)
+		return err;
+	*step = TP4_IN_RING;
+	if (opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     flags | (opt->to_stack ?
 					      TP4_RING_TO_STACK : 0));
@@ -1150,33 +1365,38 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt)
  *
  * Return: 0, or -errno: %EINVAL if @opt is incomplete or inconsistent or the
  * kernel does not have V4; %EBUSY if @opt->fd has rings; else an error of
- * socket(), PACKET_MEMREG, PACKET_RX_RING or mmap(). After an error, @s is not
- * open and its fd is -1; the caller still has to close @opt->fd, which has no
- * other rings than before, but may have @opt->area.
+ * socket(), PACKET_MEMREG, PACKET_RX_RING or mmap(). tp4_strerror() of
+ * @s->failed describes it. After an error, @s is not open and its fd is -1; the
+ * caller still has to close @opt->fd, which has no other rings than before, but
+ * may have @opt->area.
  */
-static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
+TP4_API int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 {
 	size_t rings = ((size_t)opt->rx_nr + opt->tx_nr) *
 		       sizeof(struct tpacket4_desc);
 	/* one page more than the rings: the status page */
-	size_t len = rings + sysconf(_SC_PAGESIZE);
+	size_t len = rings + (size_t)sysconf(_SC_PAGESIZE);
 	void *map = MAP_FAILED;
 	int err, is_v4, fd = opt->fd;
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
+	s->failed = TP4_IN_OPTIONS;
 	if (!rings || !opt->area == !opt->mr_fd ||
 	    (opt->headroom && !opt->area))
 		return -EINVAL;
+	s->failed = TP4_IN_SOCKET;
 	if (!fd)
 		fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return opt->fd ? -EBADF : -errno;
+	s->failed = TP4_IN_VERSION;
 	err = tp4_setopt(fd, PACKET_VERSION, TPACKET_V4);
 	is_v4 = !err;
 	if (!err)
-		err = __tp4_set_up(fd, opt);
+		err = __tp4_set_up(fd, opt, &s->failed);
 	if (!err) {
+		s->failed = TP4_IN_MMAP;
 		map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			   0);
 		if (map == MAP_FAILED)
@@ -1196,12 +1416,18 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 	s->fd = fd;
 	s->map = map;
 	s->map_len = len;
-	s->status = (const struct tpacket4_status *)((__u8 *)map + rings);
+	s->protocol = opt->protocol;
+	s->failed = TP4_IN_OPTIONS;
+	s->status = (struct tpacket4_status *)(void *)((__u8 *)map + rings);
 	if (opt->rx_nr)
 		tp4_ring_init(&s->rx, (struct tpacket4_desc *)map, opt->rx_nr);
 	if (opt->tx_nr)
 		tp4_ring_init(&s->tx, (struct tpacket4_desc *)map + opt->rx_nr,
 			      opt->tx_nr);
+#ifdef TP4_DEBUG
+	s->rx.area = opt->area;
+	s->tx.area = opt->area;
+#endif
 	return 0;
 }
 
@@ -1223,9 +1449,9 @@ static inline int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
  * Return: 0, or -errno: EOPNOTSUPP if the driver does not support it, EBUSY if
  * the queue pair is in use, EPERM, ENXIO if there is no such queue pair.
  */
-static inline int tp4_zerocopy(const struct tp4_socket *s, int queue)
+TP4_API int tp4_zerocopy(const struct tp4_socket *s, int queue)
 {
-	return tp4_setopt(s->fd, PACKET_ZEROCOPY, queue);
+	return tp4_setopt(__tp4_fd(s), PACKET_ZEROCOPY, queue);
 }
 
 /**
@@ -1235,14 +1461,14 @@ static inline int tp4_zerocopy(const struct tp4_socket *s, int queue)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_promisc(const struct tp4_socket *s, int ifindex)
+TP4_API int tp4_promisc(const struct tp4_socket *s, int ifindex)
 {
 	struct packet_mreq mreq;
 
 	memset(&mreq, 0, sizeof(mreq));
 	mreq.mr_ifindex = ifindex;
 	mreq.mr_type = PACKET_MR_PROMISC;
-	if (setsockopt(s->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mreq,
+	if (setsockopt(__tp4_fd(s), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mreq,
 		       sizeof(mreq)))
 		return -errno;
 	return 0;
@@ -1253,17 +1479,21 @@ static inline int tp4_promisc(const struct tp4_socket *s, int ifindex)
  * @s: socket
  * @ifindex: interface
  *
+ * A socket without an Rx ring receives nothing, not into its ordinary queue
+ * either.
+ *
  * Return: 0, or -errno.
  */
-static inline int tp4_bind(const struct tp4_socket *s, int ifindex)
+TP4_API int tp4_bind(const struct tp4_socket *s, int ifindex)
 {
 	struct sockaddr_ll ll;
 
 	memset(&ll, 0, sizeof(ll));
 	ll.sll_family = AF_PACKET;
-	ll.sll_protocol = htons(ETH_P_ALL);
+	if (s->rx.q.ring || !s->map)
+		ll.sll_protocol = htons(s->protocol ? s->protocol : ETH_P_ALL);
 	ll.sll_ifindex = ifindex;
-	if (bind(s->fd, (struct sockaddr *)&ll, sizeof(ll)))
+	if (bind(__tp4_fd(s), (struct sockaddr *)&ll, sizeof(ll)))
 		return -errno;
 	return 0;
 }
@@ -1276,13 +1506,13 @@ static inline int tp4_bind(const struct tp4_socket *s, int ifindex)
  * Return: the number of bytes sent, or -errno. After ENOBUFS or EAGAIN (device
  * full), the kernel keeps the packets; kick again later.
  */
-static inline int tp4_kick(const struct tp4_socket *s, int flags)
+TP4_API int tp4_kick(const struct tp4_socket *s, int flags)
 {
 	ssize_t n;
 
 	if (s->backend)
 		return s->backend->kick(s, flags);
-	n = sendto(s->fd, NULL, 0, flags, NULL, 0);
+	n = sendto(__tp4_fd(s), NULL, 0, flags, NULL, 0);
 	return n < 0 ? -errno : (int)n;
 }
 
@@ -1308,9 +1538,9 @@ static inline int __tp4_need_wakeup(const __u32 *need)
  *
  * Return: true if packets may not be sent without a kick.
  */
-static inline int tp4_need_kick(const struct tp4_socket *s)
+TP4_API int tp4_need_kick(const struct tp4_socket *s)
 {
-	return __tp4_need_wakeup(&s->status->tx_need_wakeup);
+	return s->status && __tp4_need_wakeup(&s->status->tx_need_wakeup);
 }
 
 /**
@@ -1323,9 +1553,9 @@ static inline int tp4_need_kick(const struct tp4_socket *s)
  *
  * Return: true if the driver may not use the frames without a kick.
  */
-static inline int tp4_rx_need_kick(const struct tp4_socket *s)
+TP4_API int tp4_rx_need_kick(const struct tp4_socket *s)
 {
-	return __tp4_need_wakeup(&s->status->rx_need_wakeup);
+	return s->status && __tp4_need_wakeup(&s->status->rx_need_wakeup);
 }
 
 /**
@@ -1336,7 +1566,7 @@ static inline int tp4_rx_need_kick(const struct tp4_socket *s)
  *
  * Return: 0, or -errno as for tp4_wait().
  */
-static inline int tp4_rx_kick(struct tp4_socket *s)
+TP4_API int tp4_rx_kick(struct tp4_socket *s)
 {
 	int n = tp4_wait(s, POLLIN, 0);
 
@@ -1350,13 +1580,13 @@ static inline int tp4_rx_kick(struct tp4_socket *s)
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_stats(const struct tp4_socket *s,
+TP4_API int tp4_stats(const struct tp4_socket *s,
 			    struct tpacket_stats_v4 *st)
 {
 	socklen_t len = sizeof(*st);
 
 	memset(st, 0, sizeof(*st));
-	if (getsockopt(s->fd, SOL_PACKET, PACKET_STATISTICS, st, &len))
+	if (getsockopt(__tp4_fd(s), SOL_PACKET, PACKET_STATISTICS, st, &len))
 		return -errno;
 	return 0;
 }
@@ -1376,16 +1606,14 @@ static inline int tp4_stats(const struct tp4_socket *s,
  *
  * Return: 0, or -errno.
  */
-static inline int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
+TP4_API int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
 				      int budget)
 {
-	const int on = 1;
+	const int on = 1, fd = __tp4_fd(s);
 
-	if (setsockopt(s->fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on,
-		       sizeof(on)) ||
-	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs,
-		       sizeof(usecs)) ||
-	    setsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget,
+	if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &usecs, sizeof(usecs)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget,
 		       sizeof(budget)))
 		return -errno;
 	return 0;
@@ -1399,12 +1627,179 @@ static inline int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
  *
  * Return: 0, or -errno of the socket, such as -ENETDOWN.
  */
-static inline int tp4_busy_poll(const struct tp4_socket *s)
+TP4_API int tp4_busy_poll(const struct tp4_socket *s)
 {
-	if (recv(s->fd, NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN &&
+	if (recv(__tp4_fd(s), NULL, 0, MSG_DONTWAIT) < 0 && errno != EAGAIN &&
 	    errno != EINTR)
 		return -errno;
 	return 0;
+}
+
+/* --- errors -------------------------------------------------------------- */
+
+static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
+{
+	switch (where) {
+	case TP4_IN_OPTIONS:
+		return "options: at least one ring is needed, and either area or mr_fd; headroom is for area";
+	case TP4_IN_SOCKET:
+		return err == EPERM ? "a packet socket needs CAP_NET_RAW" :
+		       err == EBADF ? "the fd in the options is not open" :
+		       err == EAFNOSUPPORT ? "the kernel has no packet sockets" :
+		       NULL;
+	case TP4_IN_VERSION:
+		return err == EINVAL ? "the kernel has no TPACKET_V4 (CONFIG_PACKET_V4), or the socket uses PACKET_COPY_THRESH, PACKET_TX_HAS_OFF or PACKET_VNET_HDR" :
+		       err == EBUSY ? "the socket already has rings" :
+		       err == ENOPROTOOPT || err == ENOTSOCK ?
+		       "the fd is not a packet socket" : NULL;
+	case TP4_IN_AREA:
+		return err == EINVAL ? "the file is too short for the frames" :
+		       err == ENOMEM ? "not enough memory for the frames" :
+		       NULL;
+	case TP4_IN_MMAP:
+		return err == EACCES ? "another process has registered the area, and has not set shared in it" :
+		       err == EINVAL ? "the rings have changed meanwhile" : NULL;
+	case TP4_IN_MEMREG:
+		switch (err) {
+		case EINVAL:
+			return "the frame size is not a power of two from 2048 to the page size, the headroom fills the frame, or the area is not page aligned";
+		case E2BIG:
+			return "this kernel does not know a member of the request";
+		case EBUSY:
+			return "the socket already has an area";
+		case ENOBUFS:
+			return "the area exceeds the limit of locked memory (RLIMIT_MEMLOCK, ulimit -l); CAP_IPC_LOCK lifts it";
+		case EFAULT:
+			return "a part of the area is not mapped, or not writable";
+		case ENOMEM:
+			return "not enough memory to map the area";
+		case EOPNOTSUPP:
+			return "the machine's data cache has aliases, or the area is in a file that cannot be pinned";
+		}
+		return NULL;
+	case TP4_IN_RING:
+		switch (err) {
+		case EINVAL:
+			return "the number of descriptors is not a power of two that fills whole pages, the headroom leaves no room in a frame or none for metadata, or mr_fd has no area";
+		case E2BIG:
+			return "this kernel does not know a member of the request";
+		case EBADF:
+			return "mr_fd is not open";
+		case ENOTSOCK:
+			return "mr_fd is not a socket";
+		case EACCES:
+			return "another process has registered the area of mr_fd, and has not set shared in it";
+		case EBUSY:
+			return "the ring is mapped, in use or in zero-copy mode";
+		case ENOMEM:
+			return "not enough memory for the ring";
+		}
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+static inline const char *__tp4_bound_error(enum tp4_where where, int err)
+{
+	switch (where) {
+	case TP4_IN_BIND:
+		if (err == ENODEV)
+			return "there is no such interface";
+		if (err == ENETDOWN)
+			return "the interface is down";
+		if (err == EBUSY)
+			return "the socket is in zero-copy mode, or the queue pair that it wants is in use";
+		if (err == EINVAL)
+			return "the socket is in a fanout group, or does not fulfil the conditions of zero-copy mode";
+		return __tp4_bound_error(TP4_IN_ZEROCOPY, err);
+	case TP4_IN_ZEROCOPY:
+		switch (err) {
+		case EINVAL:
+			return "zero-copy mode needs a ring, type SOCK_RAW, all protocols, one interface, no fanout group, and room for data behind the headroom of a frame";
+		case EPERM:
+			return "zero-copy mode needs CAP_NET_ADMIN in the network namespace";
+		case EOPNOTSUPP:
+			return "the driver has no zero-copy mode, or the device does not support it";
+		case ENXIO:
+			return "the device, or the other end of the veth pair, has no such queue pair";
+		case EBUSY:
+			return "the queue pair is in use, by V4, AF_XDP or the driver, or this socket has another one or is still sending";
+		case EMSGSIZE:
+			return "a packet of the device's MTU needs more frames than the driver supports";
+		case ENOMEM:
+			return "not enough memory for zero-copy mode";
+		}
+		return NULL;
+	case TP4_IN_KICK:
+		switch (err) {
+		case EINVAL:
+			return "the address is too short";
+		case ENXIO:
+			return "the socket is not bound, or the device was removed";
+		case ENETDOWN:
+			return "the device is down";
+		case ENOBUFS:
+			return "the device or its queueing discipline is full: kick again later";
+		case EAGAIN:
+			return "the send buffer is full: kick again later";
+		case ETIMEDOUT:
+		case EINTR:
+			return "a timeout or a signal ended the call";
+		case EBUSY:
+			return "the ring was removed, or zero-copy mode entered or left, during the call";
+		}
+		return NULL;
+	case TP4_IN_WAIT:
+		return err == ENETDOWN ?
+		       "the device went down or was removed" : NULL;
+	case TP4_IN_RX:
+	case TP4_IN_TX:
+		if (err == ECANCELED)
+			return where == TP4_IN_RX ?
+			       "zero-copy mode was turned off" :
+			       "zero-copy mode was turned off, or another descriptor of the packet is invalid";
+		if (err == ENETDOWN)
+			return "the device was removed, or moved to another network namespace";
+		if (where == TP4_IN_RX)
+			return err == EINVAL ? "the area has no such frame" :
+			       NULL;
+		switch (err) {
+		case EINVAL:
+			return "the descriptor or its metadata is invalid: frame number, length, offset or flags";
+		case EMSGSIZE:
+			return "the packet is longer than the MTU, or has too many frames";
+		case EOPNOTSUPP:
+			return "the device does not support what the metadata requests";
+		case ENOBUFS:
+			return "a rule or the driver dropped the packet, or there is no carrier";
+		case ENOMEM:
+			return "not enough memory to send the packet";
+		}
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+/**
+ * tp4_strerror - describe an error
+ * @where: where it occurred; after tp4_open(), @failed of the socket
+ * @err: the errno, positive or negative
+ *
+ * Return: a sentence about what V4 means by it, or strerror() of other errors.
+ */
+TP4_API const char *tp4_strerror(enum tp4_where where, int err)
+{
+	const char *text;
+
+	err = err < 0 ? -err : err;
+	if (err == EBADF && where > TP4_IN_AREA)
+		return "the socket is not open";
+	text = __tp4_set_up_error(where, err);
+	if (!text)
+		text = __tp4_bound_error(where, err);
+	return text ? text : strerror(err);
 }
 
 /* --- free frames --------------------------------------------------------- */
@@ -1416,7 +1811,7 @@ static inline int tp4_busy_poll(const struct tp4_socket *s)
  * @first: number of the first frame
  * @nr: number of frames; the lowest one is taken first
  */
-static inline void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
+TP4_API void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
 				 __u64 first, unsigned int nr)
 {
 	unsigned int i;
@@ -1435,7 +1830,7 @@ static inline void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
  *
  * Return: the number of frames, less than @n if the pool is empty.
  */
-static inline unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
+TP4_API unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
 					unsigned int n)
 {
 	unsigned int i;
@@ -1453,7 +1848,7 @@ static inline unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
  * @r: ring, whose slots are taken
  * @n: number of slots, at most what tp4_ring_peek() on @r returned
  */
-static inline void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
+TP4_API void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
 				unsigned int n)
 {
 	unsigned int i;
@@ -1461,6 +1856,26 @@ static inline void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
 	for (i = 0; i < n; i++)
 		p->frames[p->nr++] = tp4_ring_at(r, i)->idx;
 	tp4_ring_take(r, n);
+}
+
+/**
+ * tp4_pool_fill - post frames of the stack (Rx)
+ * @p: pool
+ * @r: ring
+ *
+ * Return: the number of frames posted: until the ring is full or the pool is
+ * empty.
+ */
+TP4_API unsigned int tp4_pool_fill(struct tp4_pool *p, struct tp4_ring *r)
+{
+	unsigned int n;
+
+	tp4_ring_flush(r);
+	n = tp4_ring_free(r);
+	if (n > p->nr)
+		n = p->nr;
+	p->nr -= n;
+	return tp4_ring_post(r, p->frames + p->nr, n);
 }
 
 #ifdef __cplusplus

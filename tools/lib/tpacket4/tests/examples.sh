@@ -255,6 +255,8 @@ test_forward_sleeps()
 }
 
 echo "TAP version 13"
+check "the loop with a pool in README.md forwards each packet once" \
+	timeout 120 ./forward tp4A tp4B 0
 test_capture
 printer page_example "the program in tpacket4.rst"
 printer man_example "the program in tpacket4(7)"

@@ -3,14 +3,17 @@
  * forward IF PEER [PACKETS]: runs the forwarding loop of README.md while IF is
  * slow, so that its Tx ring is full most of the time. It is handed more packets
  * than the ring holds, or as many as the caller says. Each has to come back to
- * PEER once, in order, and rewritten once; then IF goes down, and the loop has
- * to end with that error.
+ * PEER once, in order, rewritten once, and with its checksum still to be
+ * computed; then IF goes down, and the loop has to end with that error.
+ *
+ * With PACKETS 0, the loop with a pool is run instead.
  */
 #include <err.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/virtio_net.h>
 #include <tpacket4.h>
 
 #define PACKETS	"800"
@@ -55,51 +58,117 @@ static void fill(__u8 *p, unsigned int seq)
 		p[i] = seq * 13 + seq / 256 + i;
 }
 
+/* A packet of the stack's whose checksum its device is to compute */
+static const struct virtio_net_hdr partial = {
+	.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+	.csum_start = 34,
+	.csum_offset = 6,
+};
+
+static void send_packet(int fd, unsigned int seq)
+{
+	__u8 buf[sizeof(partial) + LEN];
+
+	memcpy(buf, &partial, sizeof(partial));
+	fill(buf + sizeof(partial), seq);
+	if (send(fd, buf, sizeof(buf), 0) != (ssize_t)sizeof(buf))
+		err(1, "send");
+}
+
+static void expect_packet(int fd, unsigned int seq, int rewritten)
+{
+	__u8 buf[sizeof(partial) + LEN], want[LEN];
+
+	if (recv(fd, buf, sizeof(buf), 0) != (ssize_t)sizeof(buf))
+		err(1, "receive");
+	if (memcmp(buf, &partial, sizeof(partial)))
+		errx(1, "packet %u has lost the state of its checksum", seq);
+	fill(want, seq);
+	if (rewritten)
+		rewrite(want, LEN);
+	if (memcmp(buf + sizeof(partial), want, LEN))
+		errx(1, "packet %u is not as it should be", seq);
+}
+
+static int open_plain(int peer)
+{
+	struct tp4_socket plain = { .fd = socket(AF_PACKET, SOCK_RAW, 0) };
+	int size = 16 << 20;
+
+	setsockopt(plain.fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	setsockopt(plain.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+	check(tp4_setopt(plain.fd, PACKET_VNET_HDR, 1), "socket option");
+	check(tp4_setopt(plain.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");
+	check(tp4_bind(&plain, peer), "bind");
+	return plain.fd;
+}
+
+/* Until all of them have come back, in batches that the frames are enough for */
+static void test_pool(int plain, int ifindex, unsigned int packets)
+{
+	struct tp4_socket sender, *both[2] = { &s, &sender };
+	unsigned int seq = 0, got = 0, i;
+	static __u64 frames[4096];
+	struct tp4_pool pool;
+	int ready[2];
+
+	check(tp4_open(&sender, &(struct tp4_options){
+		.mr_fd = s.fd, .tx_nr = 256, .meta = 1,
+	}), "V4 socket");
+	check(tp4_bind(&sender, ifindex), "bind");
+	tp4_pool_init(&pool, frames, 1024, 3072);
+	while (got < packets) {
+		for (i = 0; i < 100; i++)
+			send_packet(plain, seq++);
+		while (got < seq) {
+			struct pollfd p = { plain, POLLIN, 0 };
+
+			check(relay(&s, &sender, &pool), "forward");
+			if (tp4_ring_pending(&s.rx) != 1024)
+				errx(1, "the Rx ring is not full");
+			if (poll(&p, 1, 0) > 0)
+				expect_packet(plain, got++, 0);
+			else
+				check(tp4_wait_any(both, 2, POLLIN, 10, ready),
+				      "wait");
+		}
+	}
+	tp4_close(&sender);
+	printf("%u packets were forwarded with a pool\n", got);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int packets = atoi(argc == 4 ? argv[3] : PACKETS);
 	int ifindex = argc > 2 ? if_nametoindex(argv[1]) : 0;
 	int peer = argc > 2 ? if_nametoindex(argv[2]) : 0;
-	struct tp4_socket plain = { .fd = -1 };
-	__u8 packet[LEN], want[LEN];
-	int size = 16 << 20;
 	pthread_t thread;
 	char down[64];
 	unsigned int i;
-	__u64 frame;
+	int plain;
 
-	if (!ifindex || !peer || !packets)
+	if (!ifindex || !peer)
 		errx(2, "usage: forward IF PEER [PACKETS]");
 	check(open_socket(&s, &area), "V4 socket");
-	for (frame = 0; frame < 1024; frame++)
-		tp4_ring_post(&s.rx, &frame, 1);
+	tp4_ring_fill(&s.rx, 0, 1024);
 	check(tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");
 	check(tp4_bind(&s, ifindex), "bind");
-
-	plain.fd = socket(AF_PACKET, SOCK_RAW, 0);
-	setsockopt(plain.fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-	setsockopt(plain.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
-	check(tp4_setopt(plain.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");
-	check(tp4_bind(&plain, peer), "bind");
-	for (i = 0; i < packets; i++) {
-		fill(packet, i);
-		if (send(plain.fd, packet, LEN, 0) != (ssize_t)LEN)
-			err(1, "send");
+	plain = open_plain(peer);
+	if (!packets) {
+		test_pool(plain, ifindex, 3000);
+		return 0;
 	}
+
+	for (i = 0; i < packets; i++)
+		send_packet(plain, i);
 	/* Then all of them are there: more than the Tx ring has slots. */
 	while (tp4_ring_peek(&s.rx, packets) < packets)
 		check(tp4_wait(&s, POLLIN, -1), "receive");
 
 	if (pthread_create(&thread, NULL, run, NULL))
 		errx(1, "cannot make a thread");
-	for (i = 0; i < packets; i++) {
-		if (recv(plain.fd, packet, LEN, 0) != (ssize_t)LEN)
-			err(1, "receive");
-		fill(want, i);
-		rewrite(want, LEN);
-		if (memcmp(packet, want, LEN))
-			errx(1, "packet %u is not rewritten once", i);
-	}
+	for (i = 0; i < packets; i++)
+		expect_packet(plain, i, 1);
 	snprintf(down, sizeof(down), "ip link set %s down", argv[1]);
 	if (system(down))
 		errx(1, "%s", down);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Checks that the files of "make install" are sufficient to build the example, and
-# that the manual page has all functions of the header. HEADERS is the directory
-# of the kernel's user-space API.
+# that the manual page and the shared object have all functions of the headers.
+# HEADERS is the directory of the kernel's user-space API.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +16,7 @@ mv "$dir.list" "$dir/got"
 cat >"$dir/want" <<'LIST'
 ./opt/tp4/include/tpacket4.h
 ./opt/tp4/include/tpacket4/linux/if_packet.h
+./opt/tp4/include/tpacket4_device.h
 ./opt/tp4/share/doc/tpacket4/README.md
 ./opt/tp4/share/doc/tpacket4/examples/capture.c
 ./opt/tp4/share/man/man7/tpacket4.7
@@ -23,10 +24,16 @@ cat >"$dir/want" <<'LIST'
 LIST
 diff "$dir/want" "$dir/got"
 
-# The manual page must list all functions of the header except internal ones.
-diff <(grep -oE '\btp4_[a-z_]+\(' tpacket4.h | sort -u) \
+# The manual page must list all functions of the headers except internal ones.
+diff <(cat tpacket4.h tpacket4_device.h | grep -oE '\btp4_[a-z_]+\(' | sort -u) \
 	<(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' tpacket4.7 |
 		grep -oE '\btp4_[a-z_]+\(' | sort -u)
+make -s install-shared OUTPUT="$dir" DESTDIR="$dir" PREFIX=/opt/tp4 \
+	HEADERS="$HEADERS"
+diff <(sed -nE 's/^TP4_API .*\b(tp4_[a-z_]+)\(.*/\1/p' tpacket4.h \
+	tpacket4_device.h | sort -u) \
+	<(nm -D --defined-only "$dir/opt/tp4/lib/libtpacket4.so" |
+		sed -n 's/.* T \(tp4_[a-z_]*\)@@TPACKET4_.*/\1/p' | sort -u)
 if command -v groff >/dev/null; then
 	! groff -man -ww -z tpacket4.7 2>&1 | grep . || exit 1
 else
@@ -50,4 +57,8 @@ flags=$(pkg-config --define-variable=prefix="$dir/opt/tp4" \
 # shellcheck disable=SC2086 # several flags
 cc -Wall -Wextra -Werror $flags -o "$dir/capture" \
 	"$dir/opt/tp4/share/doc/tpacket4/examples/capture.c"
+# A program's own warnings are not about the headers.
+# shellcheck disable=SC2086 # several flags
+c++ -Wall -Wextra -Wconversion -Wold-style-cast -Wuseless-cast -Werror $flags \
+	-fsyntax-only -x c++ - <<<'#include <tpacket4_device.h>'
 echo "tpacket4 $version is installed and found"

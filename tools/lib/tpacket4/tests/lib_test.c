@@ -85,12 +85,7 @@ static int open_bound(unsigned int rx_nr, unsigned int tx_nr)
 	if (e)
 		return e;
 	tp4_pool_init(&pool, memory, 0, 4 * NR);
-	if (rx_nr) {
-		__u64 frames[NR];
-
-		tp4_pool_get(&pool, frames, rx_nr);
-		tp4_ring_post(&s.rx, frames, rx_nr);
-	}
+	tp4_pool_fill(&pool, &s.rx);
 	e = tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1);
 	return e ? e : tp4_bind(&s, ifindex);
 }
@@ -101,6 +96,7 @@ static int plain_socket(void)
 	int fd = socket(AF_PACKET, SOCK_RAW, 0), size = 8 << 20;
 	struct tp4_socket p;
 
+	memset(&p, 0, sizeof(p));
 	p.fd = fd;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
@@ -791,6 +787,178 @@ static void wait_says_that_a_socket_is_closed(void)
 	CHECK_EQ(-EBADF, tp4_wait(&closed, POLLIN, WAIT_MS));
 }
 
+/* Neither waits, crashes, nor uses file 0: that is somebody else's socket. */
+static void socket_that_is_not_open_is_refused(void)
+{
+	struct tp4_socket *both[2] = { &s, &peer };
+	int sv[2], stdin_copy = dup(0), ready[2], i;
+	struct tpacket_stats_v4 st;
+	__u64 frame = 0;
+	char c;
+
+	CHECK_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sv));
+	CHECK_EQ(0, dup2(sv[0], 0));
+	for (i = 0; i < 2; i++) {
+		if (i) {
+			CHECK_EQ(0, open_bound(NR, NR));
+			tp4_close(&s);
+		} else {
+			memset(&s, 0, sizeof(s));
+		}
+		CHECK_EQ(-EBADF, tp4_wait(&s, POLLIN | POLLOUT, WAIT_MS));
+		CHECK_EQ(-EBADF, tp4_wait_any(both, 1, POLLIN, WAIT_MS, ready));
+		CHECK_EQ(-EBADF, tp4_kick(&s, MSG_DONTWAIT));
+		CHECK_EQ(-EBADF, tp4_rx_kick(&s));
+		CHECK_EQ(-EBADF, tp4_bind(&s, ifindex));
+		CHECK_EQ(-EBADF, tp4_promisc(&s, ifindex));
+		CHECK_EQ(-EBADF, tp4_zerocopy(&s, 1));
+		CHECK_EQ(-EBADF, tp4_stats(&s, &st));
+		CHECK_EQ(-EBADF, tp4_busy_poll_start(&s, 20, 64));
+		CHECK_EQ(-EBADF, tp4_busy_poll(&s));
+		CHECK(!tp4_need_kick(&s) && !tp4_rx_need_kick(&s));
+		CHECK_EQ(0, tp4_ring_peek(&s.rx, NR));
+		CHECK_EQ(0, tp4_ring_post(&s.rx, &frame, 1));
+		CHECK_EQ(0, tp4_ring_fill(&s.rx, 0, NR));
+		CHECK_EQ(0, tp4_ring_free(&s.tx));
+		tp4_ring_prepare_poll(&s.rx);
+		tp4_area_destroy(&area);
+	}
+	CHECK(recv(sv[1], &c, 1, MSG_DONTWAIT) < 0);
+	CHECK_EQ(0, dup2(stdin_copy, 0));
+	close(stdin_copy);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+/* A socket without an Rx ring has no use for what its ordinary queue gets. */
+static void sender_receives_nothing(void)
+{
+	struct tpacket_stats_v4 st;
+	char packet[200];
+	int fd;
+
+	CHECK_EQ(0, open_bound(0, NR));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 20, 100, 0));
+	CHECK_EQ(1, put(&s, 1, 100, 7));
+	CHECK_EQ(1, wait_tx(&s, 1));
+	CHECK(plain_receives(fd, 100, 7));
+	CHECK(recv(s.fd, packet, sizeof(packet), MSG_DONTWAIT) < 0);
+	CHECK_EQ(EAGAIN, errno);
+	CHECK_EQ(0, tp4_stats(&s, &st));
+	CHECK_EQ(0, st.tp_packets);
+	close(fd);
+}
+
+static void one_protocol_is_received(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	int fd;
+
+	CHECK_EQ(0, tp4_area_create(&area, NR, SIZE));
+	opt.protocol = ETH_P_ARP;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	CHECK_EQ(NR, tp4_ring_fill(&s.rx, 0, 2 * NR));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 20, 100, 0));
+	CHECK_EQ(0, tp4_wait(&s, POLLIN, 200));
+	tp4_close(&s);
+	opt.protocol = 0x88b5;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	CHECK_EQ(NR, tp4_ring_fill(&s.rx, 0, NR));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	CHECK_EQ(0, plain_send(fd, 20, 100, 0));
+	CHECK_EQ(20, wait_rx(&s, 20));
+	close(fd);
+}
+
+/* The one that has something to read is named, of many. */
+static void wait_any_finds_the_one_that_is_ready(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	struct tp4_socket *both[2] = { &s, &peer }, *many[TP4_WAIT_MAX + 1];
+	int fd, ready[TP4_WAIT_MAX + 1], i;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	opt.area = NULL;
+	opt.mr_fd = s.fd;
+	opt.protocol = ETH_P_ARP;
+	CHECK_EQ(0, tp4_open(&peer, &opt));
+	CHECK_EQ(NR, tp4_pool_fill(&pool, &peer.rx));
+	CHECK_EQ(0, tp4_bind(&peer, peerindex));
+	CHECK_EQ(0, tp4_wait_any(both, 2, POLLIN, 0, ready));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 3, 100, 0));
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(1, tp4_wait_any(both, 2, POLLIN, WAIT_MS, ready));
+		CHECK(ready[0] == POLLIN && !ready[1]);
+	}
+	CHECK_EQ(3, wait_rx(&s, 3));
+	tp4_ring_take(&s.rx, 3);
+	CHECK_EQ(0, tp4_wait_any(both, 2, POLLIN, 0, ready));
+	CHECK(!ready[0] && !ready[1]);
+	CHECK_EQ(0, set_up(ifname, 0));
+	CHECK(tp4_wait_any(both, 2, POLLIN, WAIT_MS, ready) >= 1);
+	CHECK_EQ(-ENETDOWN, ready[0]);
+	CHECK_EQ(0, set_up(ifname, 1));
+	for (i = 0; i <= TP4_WAIT_MAX; i++)
+		many[i] = &s;
+	CHECK_EQ(-EINVAL, tp4_wait_any(many, TP4_WAIT_MAX + 1, POLLIN, 0,
+				       ready));
+	CHECK_EQ(0, tp4_wait_any(many, TP4_WAIT_MAX, POLLIN, 0, ready));
+	close(fd);
+}
+
+/* Which step has failed is told apart, though the errno is the same. */
+static void failed_open_says_why(void)
+{
+	struct tp4_options opt;
+	struct tp4_socket other;
+	__u32 huge = 1 << 20;
+
+	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
+	opt = options(0, 0);
+	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+	CHECK_EQ(TP4_IN_OPTIONS, s.failed);
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "at least one ring"));
+	opt = options(NR, 0);
+	opt.headroom = huge;
+	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom fills"));
+	opt = options(NR - 1, 0);
+	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "power of two"));
+	opt = options(NR, 0);
+	opt.fd = plain_socket();
+	CHECK_EQ(0, tp4_setopt(opt.fd, PACKET_VNET_HDR, 1));
+	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "PACKET_VNET_HDR"));
+	close(opt.fd);
+	opt = options(NR, 0);
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	memset(&other, 0, sizeof(other));
+	opt.area = NULL;
+	opt.mr_fd = plain_socket();
+	CHECK_EQ(-EINVAL, tp4_open(&other, &opt));
+	CHECK(strstr(tp4_strerror(other.failed, EINVAL), "mr_fd has no area"));
+	close(opt.mr_fd);
+	CHECK(!strcmp(strerror(EXDEV), tp4_strerror(TP4_IN_KICK, EXDEV)));
+}
+
+static void pool_fills_the_ring(void)
+{
+	unsigned int i;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	CHECK_EQ(3 * NR, pool.nr);
+	CHECK_EQ(0, tp4_pool_fill(&pool, &s.rx));
+	CHECK_EQ(NR, tp4_pool_fill(&pool, &s.tx));
+	for (i = 0; i < NR; i++)
+		CHECK(tp4_ring_at(&s.rx, i)->idx < NR &&
+		      tp4_ring_at(&s.tx, i)->idx >= NR);
+}
+
 /* Another thread may be using the Rx ring, and writes to it without a lock. */
 static void wait_for_one_ring_leaves_the_other_alone(void)
 {
@@ -1014,6 +1182,12 @@ static const struct {
 	TEST(statistics_count_what_found_no_frame),
 	TEST(wait_tells_once_that_the_device_went_down),
 	TEST(wait_says_that_a_socket_is_closed),
+	TEST(socket_that_is_not_open_is_refused),
+	TEST(sender_receives_nothing),
+	TEST(one_protocol_is_received),
+	TEST(wait_any_finds_the_one_that_is_ready),
+	TEST(failed_open_says_why),
+	TEST(pool_fills_the_ring),
 	TEST(wait_for_one_ring_leaves_the_other_alone),
 	TEST(wait_sleeps_until_there_is_more),
 	TEST(promiscuous_until_the_socket_is_closed),

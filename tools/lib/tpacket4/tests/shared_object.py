@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Uses ./libtpacket4.so.1 from Python on the veth pair tp4A, tp4B; to be called by
+on_veth.sh: shared_object.py TPACKET4.RST, the page whose table of errors
+tp4_strerror() must know.
+"""
+
+import ctypes as c
+import errno
+import os
+import re
+import resource
+import socket
+import sys
+from pathlib import Path
+
+NR = 256
+WAIT_MS = 20000
+POLLIN = 1
+PROTO = 0x88B5
+
+
+class Area(c.Structure):
+    """struct tp4_area"""
+
+    _fields_ = (
+        ("addr", c.c_void_p),
+        ("len", c.c_size_t),
+        ("frame_size", c.c_uint32),
+        ("nr_frames", c.c_uint32),
+        ("memfd", c.c_int),
+        ("shared", c.c_int),
+    )
+
+
+class Desc(c.Structure):
+    """struct tpacket4_desc"""
+
+    _fields_ = (
+        ("idx", c.c_uint64),
+        ("len", c.c_uint32),
+        ("offset", c.c_uint16),
+        ("error", c.c_uint8),
+        ("flags", c.c_uint8),
+    )
+
+
+class Ring(c.Structure):
+    """struct tp4_ring"""
+
+    _fields_ = (
+        ("ring", c.c_void_p),
+        ("avail_idx", c.c_uint),
+        ("last_used_idx", c.c_uint),
+        ("num_free", c.c_uint),
+        ("ring_mask", c.c_uint),
+        ("seen", c.c_uint),
+        ("held", c.c_uint),
+    )
+
+
+class Socket(c.Structure):
+    """struct tp4_socket"""
+
+    _fields_ = (
+        ("fd", c.c_int),
+        ("rx", Ring),
+        ("tx", Ring),
+        ("status", c.c_void_p),
+        ("map", c.c_void_p),
+        ("map_len", c.c_size_t),
+        ("backend", c.c_void_p),
+        ("protocol", c.c_uint16),
+        ("failed", c.c_int),
+    )
+
+
+class Options(c.Structure):
+    """struct tp4_options"""
+
+    _fields_ = (
+        ("rx_nr", c.c_uint),
+        ("tx_nr", c.c_uint),
+        ("area", c.POINTER(Area)),
+        ("headroom", c.c_uint32),
+        ("mr_fd", c.c_int),
+        ("fd", c.c_int),
+        ("meta", c.c_int),
+        ("to_stack", c.c_int),
+        ("protocol", c.c_uint16),
+    )
+
+
+class Device(c.Structure):
+    """struct tp4_device"""
+
+    _fields_ = (
+        ("zerocopy", c.c_int),
+        ("queues", c.c_uint),
+        ("pass_to_kernel", c.c_int),
+        ("xdp_features", c.c_uint64),
+    )
+
+
+# enum tp4_where, by the calls of the page's table
+WHERE = {
+    "PACKET_VERSION": 2,
+    "PACKET_MEMREG": 3,
+    "PACKET_RX_RING": 4,
+    "PACKET_TX_RING": 4,
+    "mmap()": 5,
+    "bind()": 7,
+    "PACKET_ZEROCOPY": 8,
+    "sendto()": 9,
+    "``error`` on Rx": 11,
+    "``error`` on Tx": 12,
+}
+# No function of the library makes these calls.
+NOT_OURS = re.compile(
+    r"PACKET_(COPY_THRESH|TX_HAS_OFF|VNET_HDR|RESERVE|LOSS|FANOUT)\b|ethtool|ip link"
+)
+
+lib = c.CDLL("./libtpacket4.so.1")
+lib.tp4_ring_at.restype = c.POINTER(Desc)
+lib.tp4_data.restype = c.c_void_p
+lib.tp4_strerror.restype = c.c_char_p
+tests = 0
+failed = 0
+
+
+def result(ok: bool, name: str, got: object = "") -> None:
+    global tests, failed
+    tests += 1
+    failed += not ok
+    if not ok:
+        print(f"# error: {got}")
+    print(f"{'' if ok else 'not '}ok {tests} {name}", flush=True)
+
+
+def packet(number: int) -> bytes:
+    head = bytes([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]) + PROTO.to_bytes(2, "big")
+    return head + bytes((number + i) % 251 for i in range(100 + number))
+
+
+def receive(sock: Socket, area: Area, number: int) -> list[bytes]:
+    got: list[bytes] = []
+    while len(got) < number and lib.tp4_wait(c.byref(sock), POLLIN, WAIT_MS) > 0:
+        count = lib.tp4_ring_peek(c.byref(sock.rx), 64)
+        for i in range(count):
+            desc = lib.tp4_ring_at(c.byref(sock.rx), i)
+            data = lib.tp4_data(c.byref(area), desc)
+            got.append(c.string_at(data, desc.contents.len))
+        lib.tp4_ring_recycle(c.byref(sock.rx), count)
+    return got
+
+
+def test_receive() -> None:
+    area, sock = Area(), Socket()
+    err = lib.tp4_area_create(c.byref(area), NR, 2048)
+    result(err == 0, "area", os.strerror(-err))
+    opt = Options(rx_nr=NR, area=c.pointer(area), protocol=PROTO)
+    err = lib.tp4_open(c.byref(sock), c.byref(opt))
+    result(err == 0, "socket", os.strerror(-err))
+    posted = lib.tp4_ring_fill(c.byref(sock.rx), c.c_uint64(0), NR)
+    result(posted == NR, "post", posted)
+    err = lib.tp4_bind(c.byref(sock), socket.if_nametoindex("tp4A"))
+    result(err == 0, "bind", os.strerror(-err))
+    want = [packet(i) for i in range(20)]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind(("tp4B", 0))
+        for data in want:
+            sender.send(data)
+    got = receive(sock, area, len(want))
+    result(got == want, "received packets are those sent", got)
+    lib.tp4_close(c.byref(sock))
+    result(sock.fd == -1, "closed")
+    lib.tp4_area_destroy(c.byref(area))
+
+
+def test_memlock() -> None:
+    """Without CAP_IPC_LOCK, the limit is named."""
+    area, sock = Area(), Socket()
+    pid = os.fork()
+    if pid:
+        result(os.waitpid(pid, 0)[1] == 0, "the limit of locked memory is named")
+        return
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+    fd = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).detach()
+    os.setresuid(65534, 65534, 65534)
+    lib.tp4_area_create(c.byref(area), NR, 2048)
+    opt = Options(rx_nr=NR, area=c.pointer(area), fd=fd)
+    err = lib.tp4_open(c.byref(sock), c.byref(opt))
+    text = lib.tp4_strerror(sock.failed, err).decode()
+    print(f"# {err}: {text}", flush=True)
+    os._exit(not (err == -errno.ENOBUFS and "RLIMIT_MEMLOCK" in text))
+
+
+def test_device() -> None:
+    device = Device()
+    for name, zerocopy in ("tp4A", 1), ("lo", 0):
+        err = lib.tp4_device(socket.if_nametoindex(name), c.byref(device))
+        got = (err, device.zerocopy)
+        result(got == (0, zerocopy), f"{name}: zero-copy mode", got)
+    lib.tp4_device(socket.if_nametoindex("tp4A"), c.byref(device))
+    result(device.queues == 1, "queue pairs", device.queues)
+    err = lib.tp4_device(1 << 30, c.byref(device))
+    result(err == -errno.ENODEV, "no such interface", err)
+
+
+def rows(page: str) -> list[tuple[str, str]]:
+    """The calls and errnos of the table; an empty call is the one above."""
+    table = page[page.index("\nErrors\n======") :]
+    table = table[: table.index("\nSharing an area")]
+    cells = re.split(r"\n   \* -(?: |(?=\n))", table)[2:]
+    found = []
+    calls = ""
+    for row in cells:
+        call, codes, _ = re.split(r"\n     - ", row, maxsplit=2)
+        calls = call.strip() or calls
+        for code in re.findall(r"\bE[A-Z0-9]+\b", codes):
+            found += [(name, code) for name in re.split(r", (?:and )?", calls)]
+    return found
+
+
+def wheres(call: str) -> list[int]:
+    if call == "``error`` on Rx and Tx":
+        return [11, 12]
+    return [number for name, number in WHERE.items() if call.startswith(name)]
+
+
+def test_strerror(page: str) -> None:
+    table = rows(page)
+    result(len(table) > 40, "the page has a table of errors", len(table))
+    for call, code in table:
+        number = getattr(errno, code)
+        where = wheres(call)
+        if not where and NOT_OURS.search(call):
+            continue
+        result(bool(where), f"{call} is known")
+        for place in where:
+            text = lib.tp4_strerror(place, number).decode()
+            result(text != os.strerror(number), f"{call}: {code}", text)
+
+
+def main() -> int:
+    print("TAP version 13")
+    page = Path(sys.argv[1]).read_text()
+    test_receive()
+    test_memlock()
+    test_device()
+    test_strerror(page)
+    print(f"1..{tests}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
