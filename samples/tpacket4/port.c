@@ -69,7 +69,8 @@ static void packet_bind(struct port *p)
 	}
 	if (e && cfg->zerocopy)
 		errx(1, "%s: zero-copy on queue pair %d: %s",
-		     cfg->ifname[p->end], p->queue, strerror(-e));
+		     cfg->ifname[p->end], p->queue,
+		     tp4_strerror(TP4_IN_BIND, e));
 	if (e)
 		errx(1, "%s: bind: %s", cfg->ifname[p->end], strerror(-e));
 }
@@ -189,7 +190,7 @@ void port_kick(struct port *p)
 
 static unsigned int step_rxdrop(struct port *p)
 {
-	unsigned int n = p->ops->rx_drop(p, p->cfg->batch);
+	unsigned int n = p->ops->rx_drop(p, p->max);
 
 	p->n.packets += n;
 	return n;
@@ -199,7 +200,7 @@ static unsigned int step_txpush(struct port *p)
 {
 	unsigned int n;
 
-	p->posted = p->ops->tx_fill(p, p->cfg->batch);
+	p->posted += p->ops->tx_fill(p, p->max - p->posted);
 	port_kick(p);
 	n = p->ops->tx_reap(p);
 	p->n.packets += n;
@@ -209,7 +210,7 @@ static unsigned int step_txpush(struct port *p)
 
 static unsigned int step_l2fwd(struct port *p)
 {
-	unsigned int n = p->ops->forward(p, p->cfg->batch);
+	unsigned int n = p->ops->forward(p, p->max);
 
 	p->n.packets += n;
 	if (n || p->ops->tx_busy(p)) {

@@ -23,23 +23,23 @@ struct v4 {
 static struct tp4_area shared_area;
 static int shared_fd = -1;
 
-static void check(int e, const char *what)
+static void check(int e, enum tp4_where where, const char *what)
 {
 	if (e)
-		errx(1, "V4: %s: %s", what, strerror(-e));
+		errx(1, "V4: %s: %s", what, tp4_strerror(where, e));
 }
 
 void v4_share_area(const struct config *cfg)
 {
 	/* two ends, two rings each */
 	check(tp4_area_create(&shared_area, 4 * cfg->ring, FRAME_SIZE),
-	      "packet memory");
+	      TP4_IN_AREA, "packet memory");
 	shared_area.shared = 1;
 	shared_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (shared_fd < 0)
 		err(1, "socket");
-	check(tp4_area_register(&shared_area, shared_fd, 0),
-	      "PACKET_MEMREG (has this kernel CONFIG_PACKET_V4?)");
+	check(tp4_area_register(&shared_area, shared_fd, 0), TP4_IN_MEMREG,
+	      "packet memory (has this kernel CONFIG_PACKET_V4?)");
 }
 
 static void v4_open(struct port *p)
@@ -53,6 +53,7 @@ static void v4_open(struct port *p)
 	struct v4 *v = calloc(1, sizeof(*v));
 	__u8 packet[FRAME_SIZE];
 	unsigned int i;
+	int e;
 
 	if (!v)
 		err(1, "V4");
@@ -67,14 +68,14 @@ static void v4_open(struct port *p)
 		first = p->end * nr;
 		opt.mr_fd = shared_fd;
 	} else {
-		check(tp4_area_create(&v->area, nr, FRAME_SIZE),
+		check(tp4_area_create(&v->area, nr, FRAME_SIZE), TP4_IN_AREA,
 		      "packet memory");
 		opt.area = &v->area;
 	}
-	check(tp4_open(&v->sock, &opt),
-	      "set-up (has this kernel CONFIG_PACKET_V4?)");
+	e = tp4_open(&v->sock, &opt);
+	check(e, v->sock.failed, "set-up");
 	if (p->cfg->zerocopy) {
-		check(tp4_zerocopy(&v->sock, p->queue + 1),
+		check(tp4_zerocopy(&v->sock, p->queue + 1), TP4_IN_ZEROCOPY,
 		      "PACKET_ZEROCOPY");
 		v->offset = TP4_ZC_HEADROOM;
 	}
@@ -133,7 +134,7 @@ static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 		packets -= cont;
 	}
 	if (error)
-		check(tp4_ring_error(&rx, n), "receive");
+		check(tp4_ring_error(&rx, n), TP4_IN_RX, "receive");
 	v->cont = cont;
 	p->n.bytes += bytes;
 	return packets;
@@ -145,7 +146,7 @@ static void rx_lent(struct port *p, struct v4 *v)
 	if (!tp4_rx_need_kick(&v->sock))
 		return;
 	p->n.kicks++;
-	check(tp4_rx_kick(&v->sock), "poll");
+	check(tp4_rx_kick(&v->sock), TP4_IN_WAIT, "poll");
 }
 
 static unsigned int v4_rx_drop(struct port *p, unsigned int max)
@@ -225,7 +226,7 @@ static unsigned int tx_lost(const struct v4 *v, unsigned int n)
 		if (error == ENOBUFS)
 			lost++;
 		else
-			check(-error, "packet refused");
+			check(-error, TP4_IN_TX, "packet refused");
 	}
 	return lost;
 }
@@ -250,6 +251,7 @@ static unsigned int v4_tx_reap(struct port *p)
 	unsigned int lost, n = tx_ready(v, p->cfg->ring, &lost);
 	unsigned int refill = 0;
 
+	p->lost += lost;
 	if (p->cfg->mode == MODE_TXPUSH) {
 		v->idle += n;
 		return n - lost;

@@ -67,6 +67,8 @@ struct end {
 	struct port *ports;
 	unsigned int nr;
 	__u64 packets;		/* done by all of them */
+	__u64 started;		/* the same, and those that are being sent */
+	__u64 limit;		/* start no more than these, or 0 */
 	__u64 idle;		/* rounds in which none found anything to do */
 	bool posted;		/* txpush: the last round sent something */
 	struct tp4_backoff backoff;
@@ -139,12 +141,22 @@ static struct verify end_verify(const struct end *e)
 
 static unsigned int step(struct end *e)
 {
-	unsigned int i, n = 0;
+	unsigned int i, done, n = 0;
 
 	e->posted = false;
 	for (i = 0; i < e->nr; i++) {
-		n += port_step(&e->ports[i]);
-		e->posted |= e->ports[i].posted;
+		struct port *p = &e->ports[i];
+
+		p->max = e->cfg->batch;
+		if (e->limit && e->limit - e->started < p->max)
+			p->max = e->limit - e->started;
+		p->posted = 0;
+		p->lost = 0;
+		done = port_step(p);
+		e->started += e->cfg->mode == MODE_TXPUSH ?
+			      p->posted - p->lost : done;
+		e->posted |= p->posted;
+		n += done;
 	}
 	e->packets += n;
 	return n;
@@ -263,6 +275,8 @@ static double generator_alone(struct generator *g)
 /* Until told to stop, the end has done so many packets, or time is up. */
 static void loop(struct end *e, struct lockstep *l, __u64 limit)
 {
+	/* Otherwise, what a batch is too much does no harm. */
+	e->limit = e->cfg->count ? limit : 0;
 	while (!stopped() && (!limit || e->packets < limit)) {
 		__u64 before = e->packets;
 
@@ -306,6 +320,8 @@ static void measure(struct end *e, struct lockstep *l, struct result *res)
 	report_start(cfg->duration);
 	if (cfg->warmup)
 		loop(e, l, cfg->warmup);
+	if (stopped())
+		errx(1, "stopped during the warm-up: nothing was measured");
 
 	base = end_counters(e);
 	end_drops(e);

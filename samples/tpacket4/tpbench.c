@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tpbench: measure AF_PACKET V2 to V4, and AF_XDP (files: see tpbench.h) */
 #include <getopt.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #include "tpbench.h"
 
@@ -21,7 +23,7 @@ static const char usage[] =
 "  -i, --interface IF[,PEER]\n"
 "                       interface, and the other end of its veth pair; with -r\n"
 "                       and -l, a generator runs on PEER, if given\n"
-"  -v, --version V      2, 3 or 4: version of AF_PACKET (default 4); xdp: AF_XDP\n"
+"  -v, --rings V        2, 3 or 4: version of AF_PACKET (default 4); xdp: AF_XDP\n"
 "                       in copy mode with native XDP; xdp-skb: with generic XDP\n"
 "  -z, --zerocopy N     4, xdp: zero-copy mode on queue pair N - 1, with -e at\n"
 "                       both ends\n"
@@ -52,6 +54,7 @@ static const char usage[] =
 "  -w, --warmup N       packets before the measurement (default: 4 rings)\n"
 "  -q, --quiet          do not print rates during the run\n"
 "  -h, --help           print this text\n"
+"      --version        print the version of the library that it uses\n"
 "\n"
 "Prints rates to stderr each second, and a JSON object to stdout at the end.\n"
 "SIGINT ends a run early, with its results.\n";
@@ -65,6 +68,7 @@ enum {
 	OPT_PROMISC,
 	OPT_VERIFY,
 	OPT_SPLIT,
+	OPT_VERSION,
 };
 
 static const struct option options[] = {
@@ -74,7 +78,7 @@ static const struct option options[] = {
 	{ "l2fwd", no_argument, NULL, 'l' },
 	{ "veth", required_argument, NULL, 'e' },
 	{ "interface", required_argument, NULL, 'i' },
-	{ "version", required_argument, NULL, 'v' },
+	{ "rings", required_argument, NULL, 'v' },
 	{ "zerocopy", required_argument, NULL, 'z' },
 	{ "queues", required_argument, NULL, 'Q' },
 	{ "shared", no_argument, NULL, OPT_SHARED },
@@ -95,6 +99,7 @@ static const struct option options[] = {
 	{ "warmup", required_argument, NULL, 'w' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
 	{ }
 };
 
@@ -309,6 +314,10 @@ static void parse(struct config *cfg, int argc, char **argv)
 		case 'h':
 			fputs(usage, stdout);
 			exit(0);
+		case OPT_VERSION:
+			printf("tpbench with tpacket4.h %d.%d\n",
+			       TP4_VERSION_MAJOR, TP4_VERSION_MINOR);
+			exit(0);
 		default:
 			errx(2, "see --help");
 		}
@@ -320,6 +329,19 @@ static void parse(struct config *cfg, int argc, char **argv)
 		cfg->duration = 0;
 	if (!warmup)
 		cfg->warmup = 4 * cfg->ring * cfg->queues;
+}
+
+static bool has_carrier(const char *ifname)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { 0 };
+	bool carrier = true;
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	if (!ioctl(fd, SIOCGIFFLAGS, &ifr))
+		carrier = ifr.ifr_flags & IFF_RUNNING;
+	close(fd);
+	return carrier;
 }
 
 int main(int argc, char **argv)
@@ -340,5 +362,8 @@ int main(int argc, char **argv)
 	parse(&cfg, argc, argv);
 	run(&cfg, &res);
 	report_json(&cfg, &res);
-	return res.verify.corrupt || res.verify.reordered ? 1 : 0;
+	if (!res.n.packets)
+		warnx("no packets%s", has_carrier(cfg.ifname[0]) ? "" :
+		      ": the interface has no carrier");
+	return res.verify.corrupt || res.verify.reordered || !res.n.packets;
 }

@@ -92,7 +92,9 @@ struct port {
 	int end;		/* which of ifname[] and cpu[] */
 	int queue;		/* if the socket owns a queue */
 	bool rx, tx;
-	bool posted;		/* txpush: the last round sent something */
+	unsigned int max;	/* packets of a round, at most */
+	unsigned int posted;	/* txpush: sent in the last round, and */
+	unsigned int lost;	/* dropped by a full queue, of those sent */
 	__u64 tx_seq;	/* number of the next packet to be made */
 	struct counters n;	/* without idle rounds, which run.c knows */
 	struct verify verify;
