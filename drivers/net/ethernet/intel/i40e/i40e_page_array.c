@@ -5,6 +5,7 @@
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
+#include <linux/topology.h>
 #include "i40e.h"
 #include "i40e_page_array.h"
 
@@ -29,6 +30,8 @@ static bool i40e_page_alloc(struct tp4_packet_array *a, u32 pos)
 	if (unlikely(dma_mapping_error(a->dev, dma)))
 		goto free;
 
+	if (unlikely(!dev_page_is_reusable(page)))
+		pages->to_check = pages->nr;
 	/* Giving a frame away then only changes the bias. */
 	page_ref_add(page, USHRT_MAX - 1);
 	slot->bias = USHRT_MAX;
@@ -61,6 +64,10 @@ void i40e_page_array_fill(struct tp4_packet_array *a)
 	struct i40e_page_slots *pages = i40e_page_slots(a);
 	u32 full = a->start + pages->nr;
 
+	if (unlikely(pages->node != numa_mem_id())) {
+		pages->node = numa_mem_id();
+		pages->to_check = pages->nr;
+	}
 	if (likely(!pages->holes)) {
 		a->end = full;
 		return;
@@ -114,6 +121,22 @@ void i40e_page_drop(struct tp4_packet_array *a, struct i40e_page *slot)
 	__page_frag_cache_drain(slot->page, slot->bias);
 	slot->page = NULL;
 	pages->holes = true;
+}
+
+/**
+ * i40e_page_discard() - release and count a page that is not received into again
+ * @a:		the array
+ * @slot:	the page
+ *
+ * Context: NAPI of the ring.
+ */
+void i40e_page_discard(struct tp4_packet_array *a, struct i40e_page *slot)
+{
+	if (dev_page_is_reusable(slot->page))
+		i40e_page_slots(a)->busy++;
+	else
+		i40e_page_slots(a)->waived++;
+	i40e_page_drop(a, slot);
 }
 
 /**
@@ -173,6 +196,7 @@ struct tp4_packet_array *i40e_page_array_new(u32 nr, struct device *dev)
 		return NULL;
 	}
 	pages->nr = nr;
+	pages->node = numa_mem_id();
 	pages->holes = true;
 	a->mask = items - 1;
 	a->queue_opaque = pages;

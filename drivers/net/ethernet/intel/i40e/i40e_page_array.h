@@ -33,6 +33,9 @@ struct i40e_page {
  * struct i40e_page_slots - the pages of an array
  * @nr:		number of frames, not more than the array can hold
  * @order:	allocation order of each page
+ * @node:	NUMA node that the ring was last filled on
+ * @to_check:	number of frames whose page has to be checked before it is kept:
+ *		all of them after the node has changed
  * @holes:	some frames have no page
  * @allocated:	pages allocated
  * @failed:	page allocations that failed
@@ -46,6 +49,8 @@ struct i40e_page {
 struct i40e_page_slots {
 	u32			nr;
 	u32			order;
+	int			node;
+	u32			to_check;
 	bool			holes;
 	u32			allocated;
 	u32			failed;
@@ -113,6 +118,7 @@ void i40e_page_array_empty(struct tp4_packet_array *a);
 void i40e_page_array_fill(struct tp4_packet_array *a);
 void i40e_page_array_move(struct tp4_packet_array *a);
 void i40e_page_drop(struct tp4_packet_array *a, struct i40e_page *slot);
+void i40e_page_discard(struct tp4_packet_array *a, struct i40e_page *slot);
 
 /**
  * i40e_page_array_flushed() - mark all processed frames as flushed
@@ -125,7 +131,11 @@ void i40e_page_drop(struct tp4_packet_array *a, struct i40e_page *slot);
  */
 static inline void i40e_page_array_flushed(struct tp4_packet_array *a)
 {
-	if (likely(i40e_page_slots(a)->nr == a->mask + 1))
+	struct i40e_page_slots *pages = i40e_page_slots(a);
+
+	if (unlikely(pages->to_check))
+		pages->to_check -= min(pages->to_check, a->curr - a->start);
+	if (likely(pages->nr == a->mask + 1))
 		a->start = a->curr;
 	else
 		i40e_page_array_move(a);
@@ -136,17 +146,16 @@ static inline void i40e_page_array_flushed(struct tp4_packet_array *a)
  * @p:		the frame set, at a frame that has been processed
  * @slot:	i40e_page_of() of the frame
  *
- * Pages that should not be reused are released.
+ * A page of another NUMA node, or of the emergency reserves, is released.
  *
  * Context: NAPI of the ring.
  */
 static inline void i40e_page_keep(const struct tp4_frame_set *p,
 				  struct i40e_page *slot)
 {
-	if (unlikely(!dev_page_is_reusable(slot->page))) {
-		i40e_page_slots(p->pkt_arr)->waived++;
-		i40e_page_drop(p->pkt_arr, slot);
-	}
+	if (unlikely(i40e_page_slots(p->pkt_arr)->to_check) &&
+	    !dev_page_is_reusable(slot->page))
+		i40e_page_discard(p->pkt_arr, slot);
 }
 
 /**
@@ -169,27 +178,23 @@ static inline void i40e_page_give(const struct tp4_frame_set *p,
 				  u32 next)
 {
 	struct tp4_frame *frame = tp4f_frame(p);
-	bool busy;
+	bool reuse = dev_page_is_reusable(slot->page);
 
 #if PAGE_SIZE < 8192
-	/* Somebody else uses the other half. */
-	busy = refs != slot->bias;
+	/* Nobody else uses the other half. */
+	reuse &= refs == slot->bias;
 	frame->idx ^= size;
 #else
-	busy = offset_in_page(frame->idx) + size + next > PAGE_SIZE;
+	reuse &= offset_in_page(frame->idx) + size + next <= PAGE_SIZE;
 	frame->idx += size;
 #endif
 	slot->bias--;
-	if (unlikely(busy)) {
-		i40e_page_slots(p->pkt_arr)->busy++;
-		i40e_page_drop(p->pkt_arr, slot);
-		return;
-	}
-	if (unlikely(slot->bias == 1)) {
+	if (unlikely(!reuse)) {
+		i40e_page_discard(p->pkt_arr, slot);
+	} else if (unlikely(slot->bias == 1)) {
 		page_ref_add(slot->page, USHRT_MAX - 1);
 		slot->bias = USHRT_MAX;
 	}
-	i40e_page_keep(p, slot);
 }
 
 #endif /* _I40E_PAGE_ARRAY_H_ */
