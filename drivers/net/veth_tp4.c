@@ -52,6 +52,7 @@ struct veth_tp4_poll {
  * @xdp:	XDP program for packets in @rx
  * @xdp_buff:	context of the XDP program
  * @skbs:	skbs of the packets in @rx, by handle, for XDP metadata kfuncs
+ *		and for the stack's copies
  * @from_stack:	skbs from the peer, to be copied to @rx
  * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
  * @rx_poll:	current poll of the Rx queue
@@ -137,6 +138,21 @@ static void veth_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
 	tp4->skbs[handle] = NULL;
 }
 
+/* The stack's copy of a packet from the peer's stack is like the original. */
+static struct sk_buff *veth_tp4_get_offloads(void *arg,
+					     const struct tp4_frame_set *p)
+{
+	u32 handle = tp4f_get_handle(p);
+	struct veth_tp4 *tp4 = arg;
+	struct sk_buff *skb;
+
+	if (tp4->xdp.prog)
+		return tp4->xdp_buff.skb;
+	skb = tp4->skbs[handle];
+	tp4->skbs[handle] = NULL;
+	return skb;
+}
+
 static int veth_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
 {
 	const struct veth_tp4 *tp4 = arg;
@@ -182,13 +198,14 @@ static void veth_tp4_copy_skbs(struct veth_tp4_poll *poll)
 	}
 }
 
-/* Same for rings with metadata or an XDP program. The skbs are kept until the
- * program has run.
+/* Same for rings with metadata, or if there may be copies for the stack. The
+ * skbs are kept until an XDP program has run and the copies have been made.
  */
 static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 {
 	struct veth_tp4 *tp4 = poll->local;
 	bool meta = tp4a_has_meta(tp4->rx);
+	bool keep = tp4a_may_copy(tp4->rx);
 	struct tp4_frame_set p, to;
 	struct sk_buff *skb;
 
@@ -207,7 +224,7 @@ static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 					tp4a_get_packet(tp4->rx, handle, &to);
 					tp4f_set_from_skb(&to, skb);
 				}
-				if (tp4->xdp.prog && !veth_tp4_cb(skb)->is_frame)
+				if (keep && !veth_tp4_cb(skb)->is_frame)
 					tp4->skbs[handle] = skb;
 			}
 			skb = tp4a_next_skb(tp4->from_stack, &p);
@@ -220,7 +237,9 @@ static void veth_tp4_copy_skbs_meta(struct veth_tp4_poll *poll)
 /* Copy the skbs in from_stack to the ring. */
 static void veth_tp4_take_skbs(struct veth_tp4_poll *poll)
 {
-	if (poll->local->xdp.prog || tp4a_has_meta(poll->local->rx))
+	const struct tp4_packet_array *rx = poll->local->rx;
+
+	if (tp4a_may_copy(rx) || tp4a_has_meta(rx))
 		veth_tp4_copy_skbs_meta(poll);
 	else
 		veth_tp4_copy_skbs(poll);
@@ -729,6 +748,7 @@ static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
 		tp4->xdp.to_kernel = tp4->to_kernel;
 		tp4->xdp.prepare = veth_tp4_xdp_prepare;
 		tp4->xdp.xmit = veth_tp4_xdp_tx;
+		tp4->xdp.get_offloads = veth_tp4_get_offloads;
 		tp4->xdp.arg = tp4;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);
 	}

@@ -22,6 +22,8 @@ static void virtnet_rx_resume(struct virtnet_info *vi,
 static void virtnet_tx_pause(struct virtnet_info *vi, struct send_queue *sq);
 static void virtnet_tx_resume(struct virtnet_info *vi, struct send_queue *sq);
 static void virtnet_rq_unmap_free_buf(struct virtqueue *vq, void *buf);
+static void virtio_skb_set_hash(const struct virtio_net_hdr_v1_hash *hdr_hash,
+				struct sk_buff *skb);
 static int virtnet_clear_guest_offloads(struct virtnet_info *vi);
 static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
 
@@ -52,16 +54,17 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
 
 /**
  * struct virtnet_tp4 - a zero-copy queue pair
- * @next:	next queue pair of the device, under RTNL
+ * @next:	next entry of the device's list, under RTNL
  * @queue_pair:	its index
  * @rq:		its receive queue
  * @rx:		received packets, or NULL if the socket only sends
- * @posted:	number of frames of @rx that the device has
  * @buf_len:	number of bytes of a frame that the device may write, including
  *		the header
  * @xdp:	XDP program for packets in @rx
  * @xdp_buff:	context of the XDP program
  * @xdp_hdr:	header of the packet that it runs on, for XDP metadata kfuncs
+ * @meta_skb:	an skb without data, for the hash in @xdp_hdr, or NULL if the
+ *		device reports none
  * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
  * @refill:	timer that checks for posted Rx frames
  * @refill_ns:	its interval
@@ -70,6 +73,7 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
  * @hdr:	header of all packets without a checksum or GSO request
  * @hdrs:	headers of the other packets, by handle, or NULL if the Tx ring
  *		has no metadata
+ * @areas:	packet buffers that the device may use after the arrays are freed
  *
  * The members for Rx are used by the NAPI of the receive queue.
  */
@@ -78,11 +82,11 @@ struct virtnet_tp4 {
 	int			queue_pair;
 	struct receive_queue	*rq;
 	struct tp4_packet_array	*rx;
-	u32			posted;
 	u32			buf_len;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
 	struct virtio_net_hdr_v1_hash xdp_hdr;
+	struct sk_buff		*meta_skb;
 	struct tp4_packet_array	*to_kernel;
 	struct hrtimer		refill;
 	u32			refill_ns;
@@ -90,6 +94,7 @@ struct virtnet_tp4 {
 	struct tp4_packet_array	*tx;
 	struct virtio_net_common_hdr hdr;
 	struct virtio_net_common_hdr *hdrs;
+	void			*areas[2];
 };
 
 /* ---- receiving ---- */
@@ -106,11 +111,10 @@ static void *virtnet_tp4_id_to_ptr(u64 id)
 }
 
 /* Get a frame that the device has returned. */
-static void virtnet_tp4_rx_next(struct virtnet_tp4 *tp4, void *ptr,
+static bool virtnet_tp4_rx_next(struct virtnet_tp4 *tp4, void *ptr,
 				struct tp4_frame_set *p)
 {
-	tp4a_next_by_id(tp4->rx, (unsigned long)ptr - 1, p);
-	tp4->posted--;
+	return tp4a_next_by_id(tp4->rx, (unsigned long)ptr - 1, p);
 }
 
 /* Recycle a frame that the device has returned unused.
@@ -122,8 +126,8 @@ static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 
 	if (!virtnet_tp4_has_rx(rq))
 		return false;
-	virtnet_tp4_rx_next(rq->tp4, ptr, &p);
-	tp4a_recycle(rq->tp4->rx);
+	if (virtnet_tp4_rx_next(rq->tp4, ptr, &p))
+		tp4a_recycle(rq->tp4->rx);
 	return true;
 }
 
@@ -149,19 +153,21 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 {
 	struct virtnet_tp4 *tp4 = rq->tp4;
 	struct tp4_frame_set p;
-	u32 nr, left;
+	u32 nr, left, posted;
 
+	posted = tp4a_nr_handed_out(tp4->rx);
 	tp4a_populate(tp4->rx);
-	nr = min(tp4a_get_unprocessed(tp4->rx, tp4->posted, &p),
-		 rq->vq->num_free);
-	if (unlikely(tp4->posted + nr < VIRTNET_TP4_RX_LOW)) {
+	nr = min(tp4a_get_unprocessed(tp4->rx, posted, &p), rq->vq->num_free);
+	if (unlikely(posted + nr < VIRTNET_TP4_RX_LOW)) {
 		if (tp4a_need_wakeup(tp4->rx, true)) {
 			tp4a_populate(tp4->rx);
-			nr = min(tp4a_get_unprocessed(tp4->rx, tp4->posted, &p),
+			nr = min(tp4a_get_unprocessed(tp4->rx, posted, &p),
 				 rq->vq->num_free);
 		} else {
 			virtnet_tp4_refill_later(tp4, nr);
 		}
+		if (!(posted + nr))
+			tp4a_count_no_frame(tp4->rx);
 	} else {
 		tp4a_need_wakeup(tp4->rx, false);
 	}
@@ -177,8 +183,8 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 			virtnet_tp4_refill_later(tp4, false);
 			break;
 		}
-		tp4->posted++;
 	}
+	tp4a_handed_out(tp4->rx, nr - left);
 
 	if (left != nr && virtqueue_kick_prepare(rq->vq) &&
 	    virtqueue_notify(rq->vq)) {
@@ -216,6 +222,7 @@ virtnet_tp4_rx_header(const struct virtnet_info *vi,
 
 /* Set the metadata of a packet from its header. */
 static void virtnet_tp4_set_meta(const struct virtnet_info *vi,
+				 const struct tp4_packet_array *rx,
 				 struct tp4_frame_set *p, u8 flags)
 {
 	const struct virtio_net_hdr_v1_hash *hdr = tp4f_get_data(p) -
@@ -223,8 +230,8 @@ static void virtnet_tp4_set_meta(const struct virtnet_info *vi,
 
 	if (flags & VIRTIO_NET_HDR_F_DATA_VALID)
 		tp4f_set_csum_valid(p);
-	if (vi->has_rss_hash_report && vi->dev->features & NETIF_F_RXHASH &&
-	    READ_ONCE(hdr->hash_report))
+	if (tp4a_has_meta(rx) && vi->has_rss_hash_report &&
+	    vi->dev->features & NETIF_F_RXHASH && READ_ONCE(hdr->hash_report))
 		tp4f_set_hash(p, le32_to_cpu(READ_ONCE(hdr->hash_value)));
 }
 
@@ -257,7 +264,10 @@ static noinline u32 virtnet_tp4_rx_slow(struct virtnet_info *vi,
 			break;
 		}
 		/* Only the first one has a header. */
-		virtnet_tp4_rx_next(tp4, ptr, &p);
+		if (unlikely(!virtnet_tp4_rx_next(tp4, ptr, &p))) {
+			good = false;
+			break;
+		}
 		hdr_len = 0;
 		good = good && len;
 	}
@@ -268,8 +278,8 @@ static noinline u32 virtnet_tp4_rx_slow(struct virtnet_info *vi,
 	return 0;
 }
 
-/* Receive a packet whose first buffer is @ptr. @meta says whether the ring has
- * metadata and is a constant.
+/* Receive a packet whose first buffer is @ptr. @meta says whether its metadata
+ * is needed, for the ring or for the stack's copy, and is a constant.
  * Return: its length, or 0 if it was dropped.
  */
 static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
@@ -282,7 +292,8 @@ static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
 	bool good;
 	u8 flags;
 
-	virtnet_tp4_rx_next(tp4, ptr, &p);
+	if (unlikely(!virtnet_tp4_rx_next(tp4, ptr, &p)))
+		return 0;
 	good = virtnet_tp4_rx_header(vi, &p, len, &nr, &flags);
 	if (likely(good && nr == 1 && len <= tp4->buf_len)) {
 		bytes = len - vi->hdr_len;
@@ -291,7 +302,7 @@ static __always_inline u32 virtnet_tp4_rx_packet(struct virtnet_info *vi,
 		bytes = virtnet_tp4_rx_slow(vi, rq, &p, len, nr, good);
 	}
 	if (meta && bytes)
-		virtnet_tp4_set_meta(vi, &p, flags);
+		virtnet_tp4_set_meta(vi, tp4->rx, &p, flags);
 	return bytes;
 }
 
@@ -351,7 +362,7 @@ static int virtnet_tp4_poll_rx(struct virtnet_info *vi,
 		return 0;
 	tp4a_set_napi(tp4->rx, &rq->napi);
 	tp4->xdp.prog = rcu_dereference_bh(rq->xdp_prog);
-	packets = tp4a_has_meta(tp4->rx) ?
+	packets = tp4a_has_meta(tp4->rx) || tp4a_may_copy(tp4->rx) ?
 		  virtnet_tp4_rx_packets(vi, rq, budget, stats, true) :
 		  virtnet_tp4_rx_packets(vi, rq, budget, stats, false);
 	if (tp4->xdp.prog)
@@ -369,6 +380,23 @@ static void virtnet_tp4_xdp_prepare(void *arg, const struct tp4_frame_set *p)
 
 	memcpy(&tp4->xdp_hdr, tp4f_get_data(p) - vi->hdr_len,
 	       sizeof(tp4->xdp_hdr));
+}
+
+/* The packet's header has the hash, or the copy of it that was made before the
+ * XDP program ran. The array has the checksum state.
+ */
+static struct sk_buff *virtnet_tp4_get_offloads(void *arg,
+						const struct tp4_frame_set *p)
+{
+	struct virtnet_tp4 *tp4 = arg;
+	const struct virtnet_info *vi = tp4->rq->vq->vdev->priv;
+
+	if (!tp4->xdp.prog)
+		virtnet_tp4_xdp_prepare(arg, p);
+	skb_clear_hash(tp4->meta_skb);
+	if (vi->dev->features & NETIF_F_RXHASH)
+		virtio_skb_set_hash(&tp4->xdp_hdr, tp4->meta_skb);
+	return tp4->meta_skb;
 }
 
 static struct virtio_net_hdr_v1_hash *
@@ -653,14 +681,28 @@ static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
 	return false;
 }
 
-static void virtnet_tp4_free(struct virtnet_tp4 *tp4)
+static void virtnet_tp4_free_arrays(struct virtnet_tp4 *tp4)
 {
 	hrtimer_cancel(&tp4->refill);
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
 	tp4a_free(tp4->to_kernel);
+	kfree_skb(tp4->meta_skb);
+}
+
+/* Free what the device may use, too. */
+static void virtnet_tp4_free_rest(struct virtnet_tp4 *tp4)
+{
+	tp4_release_area(tp4->areas[0]);
+	tp4_release_area(tp4->areas[1]);
 	kfree(tp4->hdrs);
 	kfree(tp4);
+}
+
+static void virtnet_tp4_free(struct virtnet_tp4 *tp4)
+{
+	virtnet_tp4_free_arrays(tp4);
+	virtnet_tp4_free_rest(tp4);
 }
 
 static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
@@ -703,8 +745,13 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 		tp4->buf_len = tp4_frame_room(parms->rx_opaque) + vi->hdr_len;
 		tp4->xdp.buff = &tp4->xdp_buff;
 		tp4->xdp.to_kernel = tp4->to_kernel;
-		if (vi->has_rss_hash_report)
+		if (vi->has_rss_hash_report) {
+			tp4->meta_skb = alloc_skb(0, GFP_KERNEL);
+			if (!tp4->meta_skb)
+				goto free;
 			tp4->xdp.prepare = virtnet_tp4_xdp_prepare;
+			tp4->xdp.get_offloads = virtnet_tp4_get_offloads;
+		}
 		tp4->xdp.xmit = virtnet_tp4_xdp_tx;
 		tp4->xdp.arg = tp4;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);
@@ -735,24 +782,64 @@ static void virtnet_tp4_attach_tx(struct virtnet_info *vi,
 		vi->sq[tp4->queue_pair].tp4 = tp4;
 }
 
-/* Bind a receive queue to @tp4, or to the stack if @tp4 is NULL. */
-static int virtnet_tp4_change_rx(struct virtnet_info *vi, int queue,
+/* Reset a virtqueue, which gives all buffers to @recycle. The device of a broken
+ * one may be gone, and would not answer.
+ */
+static int virtnet_tp4_reset(struct virtnet_info *vi, struct virtqueue *vq,
+			     void (*recycle)(struct virtqueue *vq, void *buf),
+			     void (*recycle_done)(struct virtqueue *vq))
+{
+	int err = -EIO;
+
+	if (!virtqueue_is_broken(vq))
+		err = virtqueue_reset(vq, recycle, recycle_done);
+	if (err)
+		netdev_err(vi->dev, "reset of %s failed: %d\n", vq->name, err);
+	return err;
+}
+
+/* Take the buffers back from a virtqueue that was not reset.
+ * Return: true if there were any, which the device may still use.
+ */
+static bool virtnet_tp4_detach(struct virtqueue *vq,
+			       void (*recycle)(struct virtqueue *vq, void *buf))
+{
+	bool used = false;
+	void *buf;
+
+	__virtqueue_break(vq);
+	while ((buf = virtqueue_detach_unused_buf(vq))) {
+		recycle(vq, buf);
+		used = true;
+	}
+	return used;
+}
+
+static int virtnet_tp4_enable_rx(struct virtnet_info *vi,
 				 struct virtnet_tp4 *tp4)
 {
-	struct receive_queue *rq = &vi->rq[queue];
+	struct receive_queue *rq = &vi->rq[tp4->queue_pair];
 	int err;
 
 	virtnet_rx_pause(vi, rq);
-	err = virtqueue_reset(rq->vq, virtnet_rq_unmap_free_buf, NULL);
-	if (err)
-		netdev_err(vi->dev, "reset of rx queue %d failed: %d\n", queue,
-			   err);
-	else if (tp4)
+	err = virtnet_tp4_reset(vi, rq->vq, virtnet_rq_unmap_free_buf, NULL);
+	if (!err)
 		virtnet_tp4_attach_rx(vi, tp4);
-	if (!tp4)
-		rq->tp4 = NULL;
 	virtnet_rx_resume(vi, rq);
 	return err;
+}
+
+static void virtnet_tp4_disable_rx(struct virtnet_info *vi,
+				   struct virtnet_tp4 *tp4)
+{
+	struct receive_queue *rq = &vi->rq[tp4->queue_pair];
+
+	virtnet_rx_pause(vi, rq);
+	if (virtnet_tp4_reset(vi, rq->vq, virtnet_rq_unmap_free_buf, NULL) &&
+	    virtnet_tp4_detach(rq->vq, virtnet_rq_unmap_free_buf))
+		tp4->areas[0] = tp4a_hold_area(tp4->rx);
+	rq->tp4 = NULL;
+	virtnet_rx_resume(vi, rq);
 }
 
 static void virtnet_tp4_enable_tx(struct virtnet_info *vi,
@@ -765,17 +852,16 @@ static void virtnet_tp4_enable_tx(struct virtnet_info *vi,
 	virtnet_tx_resume(vi, sq);
 }
 
-static void virtnet_tp4_disable_tx(struct virtnet_info *vi, int queue)
+static void virtnet_tp4_disable_tx(struct virtnet_info *vi,
+				   struct virtnet_tp4 *tp4)
 {
-	struct send_queue *sq = &vi->sq[queue];
-	int err;
+	struct send_queue *sq = &vi->sq[tp4->queue_pair];
 
 	virtnet_tx_pause(vi, sq);
-	err = virtqueue_reset(sq->vq, virtnet_sq_free_unused_buf,
-			      virtnet_sq_free_unused_buf_done);
-	if (err)
-		netdev_err(vi->dev, "reset of tx queue %d failed: %d\n", queue,
-			   err);
+	if (virtnet_tp4_reset(vi, sq->vq, virtnet_sq_free_unused_buf,
+			      virtnet_sq_free_unused_buf_done) &&
+	    virtnet_tp4_detach(sq->vq, virtnet_sq_free_unused_buf))
+		tp4->areas[1] = tp4a_hold_area(tp4->tx);
 	sq->tp4 = NULL;
 	virtnet_tx_resume(vi, sq);
 }
@@ -825,7 +911,7 @@ static int virtnet_tp4_enable(struct virtnet_info *vi,
 			if (err)
 				goto free;
 		}
-		err = virtnet_tp4_change_rx(vi, tp4->queue_pair, tp4);
+		err = virtnet_tp4_enable_rx(vi, tp4);
 		if (err)
 			goto restore;
 	}
@@ -853,14 +939,31 @@ static int virtnet_tp4_disable(struct virtnet_info *vi, int queue)
 	*link = tp4->next;
 
 	if (tp4->rx) {
-		virtnet_tp4_change_rx(vi, queue, NULL);
+		virtnet_tp4_disable_rx(vi, tp4);
 		if (!vi->xdp_enabled)
 			virtnet_restore_guest_offloads(vi);
 	}
 	if (tp4->tx)
-		virtnet_tp4_disable_tx(vi, queue);
-	virtnet_tp4_free(tp4);
+		virtnet_tp4_disable_tx(vi, tp4);
+	virtnet_tp4_free_arrays(tp4);
+	if (unlikely(tp4->areas[0] || tp4->areas[1])) {
+		tp4->next = vi->tp4_not_reset;
+		vi->tp4_not_reset = tp4;
+	} else {
+		virtnet_tp4_free_rest(tp4);
+	}
 	return 0;
+}
+
+/* The device has been reset, and uses no memory. */
+static void virtnet_tp4_reset_done(struct virtnet_info *vi)
+{
+	struct virtnet_tp4 *tp4;
+
+	while ((tp4 = vi->tp4_not_reset)) {
+		vi->tp4_not_reset = tp4->next;
+		virtnet_tp4_free_rest(tp4);
+	}
 }
 
 static int virtnet_tp4_zerocopy(struct net_device *dev,
@@ -978,6 +1081,10 @@ static void virtnet_tp4_freeze(struct virtnet_info *vi)
 }
 
 static void virtnet_tp4_restore(struct virtnet_info *vi)
+{
+}
+
+static void virtnet_tp4_reset_done(struct virtnet_info *vi)
 {
 }
 

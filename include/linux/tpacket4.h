@@ -134,7 +134,10 @@ struct tp4_packet_array {
 	const void		*area;	/* the frames' packet buffer, or NULL */
 	struct device		*dev;	/* of the DMA addresses, or NULL */
 	struct page		**pages; /* of @area, or NULL */
+	u32			keep;	/* frames that the ring does not get */
+	u32			at_device; /* see tp4a_handed_out() */
 	bool			meta;	/* packets have metadata */
+	bool			to_stack; /* the stack gets copies of packets */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
@@ -165,7 +168,13 @@ struct tp4_frame_set {
  *		program
  * @xmit:	transmits a frame on the device for XDP_TX; returns 0, or an
  *		errno if the frame still belongs to the caller
- * @arg:	first argument of @prepare and @xmit
+ * @get_offloads: returns an skb that has the hash, the checksum state and the
+ *		hardware timestamp of a packet, for the stack's copy of it, or
+ *		NULL if nothing is known; @get_offloads itself is NULL if that
+ *		is so for all packets. Called once for every packet that the
+ *		stack gets a copy of, after @prog has run, while tp4f_get_age()
+ *		and tp4f_get_handle() are what they were before the flush
+ * @arg:	first argument of @prepare, @xmit and @get_offloads
  * @drops:	packets dropped by the program
  * @errors:	packets dropped for another reason
  * @tx:		packets passed to @xmit
@@ -182,6 +191,8 @@ struct tp4_xdp {
 	void			(*prepare)(void *arg,
 					   const struct tp4_frame_set *p);
 	int			(*xmit)(void *arg, struct xdp_frame *frame);
+	struct sk_buff		*(*get_offloads)(void *arg,
+						 const struct tp4_frame_set *p);
 	void			*arg;
 	u32			drops;
 	u32			errors;
@@ -315,6 +326,7 @@ struct tp4_dma {
 	/* private: */
 	const dma_addr_t	*pages;	/* an address per page, or NULL */
 	dma_addr_t		base;	/* used if they are contiguous */
+	struct device		*dev;
 	u8			frame_shift;
 };
 
@@ -329,6 +341,7 @@ static inline struct tp4_dma tp4a_get_dma(const struct tp4_packet_array *a)
 	return (struct tp4_dma) {
 		.pages = a->dma,
 		.base = a->dma_base,
+		.dev = a->dev,
 		.frame_shift = a->frame_shift,
 	};
 }
@@ -350,6 +363,18 @@ static inline dma_addr_t tp4f_get_dma_of(const struct tp4_frame_set *p,
 	if (unlikely(!dma->pages))
 		return dma->base + pos;
 	return dma->pages[pos >> PAGE_SHIFT] + offset_in_page(pos);
+}
+
+/**
+ * tp4_dma_sync_for_device() - make a frame visible to the device, in a loop
+ * @dma:	the return value of tp4a_get_dma()
+ * @addr:	the return value of tp4f_get_dma_of() for the frame
+ * @len:	bytes; for an empty frame, as many as the device may write
+ */
+static inline void tp4_dma_sync_for_device(const struct tp4_dma *dma,
+					   dma_addr_t addr, u32 len)
+{
+	dma_sync_single_for_device(dma->dev, addr, len, DMA_BIDIRECTIONAL);
 }
 
 /**
@@ -469,7 +494,8 @@ static inline void tp4f_set_hash(struct tp4_frame_set *p, u32 hash)
 
 /**
  * tp4f_set_csum_valid() - report that the device verified a packet's checksums
- * @p:	as for tp4f_set_hash()
+ * @p:	as for tp4f_set_hash(), but tp4a_may_copy() is enough; the stack's copy
+ *	of the packet needs no checksum either
  */
 static inline void tp4f_set_csum_valid(struct tp4_frame_set *p)
 {
@@ -545,6 +571,20 @@ static inline void tp4f_set_error(struct tp4_frame_set *p, int error)
 static inline u32 tp4f_get_handle(const struct tp4_frame_set *p)
 {
 	return p->start & p->pkt_arr->mask;
+}
+
+/**
+ * tp4f_get_age() - count the frames processed since a packet
+ * @p:	the packet, processed and not flushed
+ *
+ * For devices that complete frames in order: the descriptor of the packet's first
+ * frame is so many before the next one to be completed.
+ *
+ * Return: the number of frames, with those of the packet.
+ */
+static inline u32 tp4f_get_age(const struct tp4_frame_set *p)
+{
+	return p->pkt_arr->curr - p->start;
 }
 
 /**
@@ -635,6 +675,18 @@ static inline void tp4a_set_xdp(struct tp4_packet_array *a, struct tp4_xdp *xdp)
 }
 
 /**
+ * tp4a_may_copy() - check whether the stack may get copies of packets
+ * @a:	an Rx array of a V4 ring, with an XDP structure
+ *
+ * Return: true if it may, by TP4_RING_TO_STACK or by a program, so that the driver
+ * should keep what @get_offloads of struct tp4_xdp needs.
+ */
+static inline bool tp4a_may_copy(const struct tp4_packet_array *a)
+{
+	return a->to_stack || a->xdp->prog;
+}
+
+/**
  * tp4a_next_frame() - get the next frame and count it as processed
  * @a:	the array
  * @p:	set to the frame
@@ -655,27 +707,58 @@ static inline bool tp4a_next_frame(struct tp4_packet_array *a,
 }
 
 /**
+ * tp4a_handed_out() - count frames that the device has
+ * @a:	the Rx array
+ * @nr:	how many of the frames to do were handed to the device, after those
+ *	that it already had
+ *
+ * For devices that complete frames out of order. The array only knows how many
+ * of its next frames the device has, not which of them. They leave the array
+ * through tp4a_next_by_id() only, and no other function gives them out again.
+ */
+static inline void tp4a_handed_out(struct tp4_packet_array *a, u32 nr)
+{
+	a->at_device += nr;
+}
+
+/**
+ * tp4a_nr_handed_out() - count the frames that the device has
+ * @a:	the Rx array
+ *
+ * Return: the number of frames counted by tp4a_handed_out() that have not been
+ * returned.
+ */
+static inline u32 tp4a_nr_handed_out(const struct tp4_packet_array *a)
+{
+	return a->at_device;
+}
+
+/**
  * tp4a_next_by_id() - get a frame by its number and count it as processed
  * @a:	the Rx array
  * @id:	the frame's number, what tp4f_get_frame_id() returned when the frame was
  *	handed to the device
  * @p:	set to the frame
  *
- * For devices that complete frames out of order. The array only knows how many
- * of its next frames the device has; @id says which of them it has returned.
- * Frames that the device has must therefore leave the array through this
- * function only. The driver must get all of them back before the array is freed
- * or tp4a_get_unprocessed() is called with a smaller @skip. Frames that the
- * device returns unused can be made available again with tp4a_recycle().
+ * For devices that complete frames out of order, see tp4a_handed_out(). Frames
+ * that the device returns unused can be made available again with
+ * tp4a_recycle(). The driver must get all of them back before the array is
+ * freed.
+ *
+ * Return: false if the device has already returned all frames.
  */
-static inline void tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
+static inline bool tp4a_next_by_id(struct tp4_packet_array *a, u64 id,
 				   struct tp4_frame_set *p)
 {
+	if (unlikely(!a->at_device))
+		return false;
+	a->at_device--;
 	p->pkt_arr = a;
 	p->start = a->curr;
 	p->curr = a->curr;
 	p->end = ++a->curr;
 	tp4f_frame(p)->idx = id;
+	return true;
 }
 
 /**
@@ -791,6 +874,8 @@ struct tp4_packet_array *
 tp4a_skb_sink_new(size_t elems, void *opaque,
 		  void (*deliver)(void *opaque, struct sk_buff *skb));
 void tp4a_free(struct tp4_packet_array *a);
+void *tp4a_hold_area(const struct tp4_packet_array *a);
+void tp4_release_area(void *area);
 void tp4a_populate(struct tp4_packet_array *a);
 int tp4a_flush(struct tp4_packet_array *a);
 void tp4a_flush_sent(struct tp4_packet_array *a, u32 nr);
@@ -809,6 +894,7 @@ struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 			       const struct virtio_net_hdr *hdr);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
+void tp4a_count_no_frame(struct tp4_packet_array *a);
 void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
 
 #endif /* _LINUX_TPACKET4_H */

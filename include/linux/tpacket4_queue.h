@@ -24,6 +24,7 @@ static inline bool tp4_queue_is_bound(const struct net_device *dev,
 
 unsigned long tp4_queue_inode(const struct net_device *dev,
 			      unsigned int queue_pair);
+bool tp4_hides_packets(const struct net_device *dev);
 #else
 static inline bool tp4_queue_is_bound(const struct net_device *dev,
 				      unsigned int queue_pair)
@@ -35,6 +36,11 @@ static inline unsigned long tp4_queue_inode(const struct net_device *dev,
 					    unsigned int queue_pair)
 {
 	return 0;
+}
+
+static inline bool tp4_hides_packets(const struct net_device *dev)
+{
+	return false;
 }
 #endif
 

@@ -24,9 +24,9 @@ FAST = ["TPACKET4_FAST=1"]
 ONE_CPU = ["--append", "maxcpus=1"]
 # The short cases of zc_port. The others hardly depend on the kind of ring.
 VIRTIO_SHORT = "-v both -t offloads -t xdp -t one_ring -t kill_under_load"
-VIRTIO_SHORT += " -t unplug_under_load"
+VIRTIO_SHORT += " -t unplug_under_load -t stopped -t empty_ring_needs_kick"
 # Only taps have offloads.
-VIRTIO_TAP = "-v both -t offloads"
+VIRTIO_TAP = "-v both -t offloads -t copies_have_offloads"
 # A device without mergeable buffers has packets of one frame.
 VIRTIO_SMALL = "-t one_frame_per_packet -t offloads"
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.

@@ -36,7 +36,10 @@ struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops, size_t elems)
  * tp4a_free() - free an array
  * @a:	the array, which is no longer in use, or NULL
  *
- * Frames in the array are returned to their owner.
+ * Frames in the array are returned to their owner. If the device has not given
+ * all frames back, see tp4a_handed_out(), nobody knows which ones it may still
+ * write to. As many slots are then returned with the error EIO and no frame, and
+ * the packet buffer is never released.
  *
  * Context: Process context, may sleep.
  */

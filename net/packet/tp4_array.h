@@ -40,6 +40,9 @@ enum tp4_validation {
  * @validation: what @populate checks
  * @populate:	add frames at the end of the array
  * @flush:	take the frames up to @end; returns the number of packets
+ * @publish:	same, if XDP has run and the stack's copies have been made (Rx ring)
+ * @set_offloads: set the hash, checksum state and hardware timestamp of the
+ *		packet @p, whose copy is at @pos; @skb has them, or is NULL (skbs)
  * @count_drop:	count a packet that found too few frames (Rx)
  * @free:	take all frames, in any state
  */
@@ -47,6 +50,10 @@ struct tp4_array_ops {
 	enum tp4_validation	validation;
 	void	(*populate)(struct tp4_packet_array *a);
 	int	(*flush)(struct tp4_packet_array *a, u32 end);
+	int	(*publish)(struct tp4_packet_array *a, u32 end);
+	void	(*set_offloads)(struct tp4_packet_array *a, u32 pos,
+				const struct tp4_frame_set *p,
+				struct sk_buff *skb);
 	void	(*count_drop)(struct tp4_packet_array *a);
 	void	(*free)(struct tp4_packet_array *a);
 };

@@ -15,6 +15,9 @@
 #include "tp4_queue.h"
 #include "tp4_status.h"
 
+/* Maximum number of frames that a ring with TP4_RING_KEEP does not get */
+#define TP4_KEEP_MAX	64
+
 static struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
 {
 	return a->queue_opaque;
@@ -187,6 +190,17 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 		tp4q_wake(q);
 }
 
+/* Keep 64 frames, or a quarter of the most that the array has held. */
+static void tp4a_rx_populate_keep(struct tp4_packet_array *a)
+{
+	u32 keep;
+
+	tp4a_rx_populate(a);
+	keep = min(DIV_ROUND_UP(a->end - a->start, 4), TP4_KEEP_MAX);
+	if (unlikely(keep > a->keep))
+		a->keep = keep;
+}
+
 static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 {
 	struct sock *sk = tp4a_zc_ring(a)->q->sk;
@@ -330,39 +344,122 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	return packets;
 }
 
+/* Count drops of the ring, and wake the program even if it waits for more
+ * packets by SO_RCVLOWAT: they may never come.
+ */
+static void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr)
+{
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
+
+	atomic_long_add(nr, &q->no_desc);
+	WRITE_ONCE(q->starved, true);
+	if (q->sk)
+		q->sk->sk_data_ready(q->sk);
+}
+
+/* Publish the packets that the frames to keep are not needed for, and use the
+ * frames of the others again.
+ */
+static noinline int tp4a_rx_flush_some(struct tp4_packet_array *a, u32 end)
+{
+	u32 pos = a->start, limit = pos, drops = 0;
+	struct tp4_frame_set p;
+	int packets = 0;
+
+	tp4a_rx_populate_keep(a);
+	for (; pos != end; pos = p.end) {
+		tp4a_get_packet(a, pos, &p);
+		if (!drops && a->end - p.end >= a->keep)
+			limit = p.end;
+		else
+			drops++;
+	}
+	if (limit != a->start)
+		packets = tp4a_rx_flush(a, limit);
+	if (drops)
+		tp4a_count_no_desc(a, drops);
+	tp4a_recycle(a);
+	return packets;
+}
+
+/* With TP4_RING_KEEP, the ring does not get the last frames, as a program that
+ * is slow may not post others, and the stack needs some for its packets.
+ */
+static int tp4a_rx_flush_keep(struct tp4_packet_array *a, u32 end)
+{
+	if (likely(a->end - end >= a->keep))
+		return tp4a_rx_flush(a, end);
+	return tp4a_rx_flush_some(a, end);
+}
+
 /* With TP4_RING_TO_STACK, the stack gets copies of the packets. */
 static int tp4a_rx_flush_to_both(struct tp4_packet_array *a, u32 end)
 {
 	int packets;
 
 	tp4a_copy_to_kernel(a, end);
-	packets = tp4a_rx_flush(a, end);
+	packets = tp4a_rx_flush_keep(a, end);
 	tp4a_flush(a->xdp->to_kernel);
 	return packets;
 }
 
 static void tp4a_rx_count_drop(struct tp4_packet_array *a)
 {
-	struct tp4_queue *q = tp4a_zc_ring(a)->q;
-
-	tp4q_rx_count_drop(q);
-	if (q->sk)
-		q->sk->sk_data_ready(q->sk);
+	tp4a_count_no_desc(a, 1);
 }
+
+/**
+ * tp4a_hold_area() - keep the packet buffer of an array when the array is freed
+ * @a:	the array, of a V4 ring
+ *
+ * For drivers of devices that could not be stopped and may still use the frames.
+ *
+ * Context: Any.
+ * Return: an argument for tp4_release_area(), when the device has stopped.
+ */
+void *tp4a_hold_area(const struct tp4_packet_array *a)
+{
+	struct tp4_area *area = tp4a_zc_ring(a)->q->area;
+
+	refcount_inc(&area->users);
+	return area;
+}
+EXPORT_SYMBOL_GPL(tp4a_hold_area);
+
+/**
+ * tp4_release_area() - release a packet buffer
+ * @area:	the return value of tp4a_hold_area(), or NULL
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4_release_area(void *area)
+{
+	tp4_area_put(area);
+}
+EXPORT_SYMBOL_GPL(tp4_release_area);
 
 /* Return all frames to the ring, with the ring's error. */
 static void tp4a_give_back(struct tp4_packet_array *a)
 {
+	u32 i, nr = a->end - a->start, done = a->curr - a->start;
 	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
 	unsigned long out = atomic_long_read(&ring->q->out);
-	u32 i, nr = a->end - a->start;
 
+	if (unlikely(a->at_device)) {
+		pr_err("tp4: a device has not returned %u frames\n",
+		       a->at_device);
+		tp4a_hold_area(a);
+	}
 	for (i = nr; i--;) {
 		struct tpacket4_desc desc = {
 			.idx = a->items[(a->start + i) & a->mask].idx,
 			.error = ring->error,
 		};
 
+		if (unlikely(i - done < a->at_device)) {
+			desc.idx = U64_MAX;
+			desc.error = EIO;
+		}
 		tp4q_store(ring->q, out + i, &desc);
 	}
 	tp4q_zc_returned(ring->q, nr);
@@ -374,17 +471,28 @@ static const struct tp4_array_ops tp4a_rx_ops = {
 	.validation = TP4_VALIDATION_IDX,
 	.populate = tp4a_rx_populate,
 	.flush = tp4a_rx_flush,
+	.publish = tp4a_rx_flush,
 	.count_drop = tp4a_rx_count_drop,
 	.free = tp4a_give_back,
 };
 
-/* For TP4_RING_TO_STACK. Separate operations, so that other rings need no
- * check.
+/* For TP4_RING_KEEP and TP4_RING_TO_STACK. Separate operations, so that other
+ * rings need no check.
  */
+static const struct tp4_array_ops tp4a_rx_keep_ops = {
+	.validation = TP4_VALIDATION_IDX,
+	.populate = tp4a_rx_populate_keep,
+	.flush = tp4a_rx_flush_keep,
+	.publish = tp4a_rx_flush_keep,
+	.count_drop = tp4a_rx_count_drop,
+	.free = tp4a_give_back,
+};
+
 static const struct tp4_array_ops tp4a_rx_to_stack_ops = {
 	.validation = TP4_VALIDATION_IDX,
-	.populate = tp4a_rx_populate,
+	.populate = tp4a_rx_populate_keep,
 	.flush = tp4a_rx_flush_to_both,
+	.publish = tp4a_rx_flush_keep,
 	.count_drop = tp4a_rx_count_drop,
 	.free = tp4a_give_back,
 };
@@ -456,16 +564,20 @@ EXPORT_SYMBOL_GPL(tp4_frame_room);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev)
 {
+	const struct tp4_array_ops *ops = &tp4a_rx_ops;
 	struct tp4_zc_ring *ring = rx_opaque;
 	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
-	a = tp4a_ring_new(q->flags & TP4_RING_TO_STACK ?
-			  &tp4a_rx_to_stack_ops : &tp4a_rx_ops,
-			  ring, elems, dev);
+	if (q->flags & TP4_RING_TO_STACK)
+		ops = &tp4a_rx_to_stack_ops;
+	else if (q->flags & TP4_RING_KEEP)
+		ops = &tp4a_rx_keep_ops;
+	a = tp4a_ring_new(ops, ring, elems, dev);
 	if (!a)
 		return NULL;
 
+	a->to_stack = q->flags & TP4_RING_TO_STACK;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(ring);
 	/* Let the array take frames that copy mode has taken but not used. */
@@ -543,6 +655,21 @@ bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 	return can_know;
 }
 EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
+
+/**
+ * tp4a_count_no_frame() - count that there is no frame to receive into
+ * @a:	an Rx array of a V4 ring
+ *
+ * For drivers of devices that drop packets themselves. Called each time that
+ * the driver has found no frame to hand to the device, which has none left.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4a_count_no_frame(struct tp4_packet_array *a)
+{
+	a->ops->count_drop(a);
+}
+EXPORT_SYMBOL_GPL(tp4a_count_no_frame);
 
 /**
  * tp4a_set_napi() - set the NAPI instance that the socket busy polls

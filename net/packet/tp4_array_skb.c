@@ -31,10 +31,22 @@ struct tp4_skb_source {
 	struct sk_buff	**tail;
 };
 
-/* queue_opaque of an array with skbs as its sink */
+/* What a device knew of a packet */
+struct tp4_skb_offloads {
+	ktime_t		hwtstamp;
+	u32		hash;
+	u8		l4_hash:1;
+	u8		sw_hash:1;
+	u8		csum_level:2;
+};
+
+/* queue_opaque of an array with skbs as its sink. @offloads belongs to the first
+ * frame of a packet, whose flags say which members are valid.
+ */
 struct tp4_skb_sink {
-	void		*opaque;
-	void		(*deliver)(void *opaque, struct sk_buff *skb);
+	void			*opaque;
+	void			(*deliver)(void *opaque, struct sk_buff *skb);
+	struct tp4_skb_offloads	offloads[];
 };
 
 static u32 tp4_skb_frames(const struct sk_buff *skb)
@@ -345,6 +357,53 @@ static void tp4a_populate_empty(struct tp4_packet_array *a)
 	}
 }
 
+/* Set the hash, checksum state and hardware timestamp of a packet for the stack:
+ * those of @skb, if there is one, and what the driver has set.
+ */
+static void tp4a_set_offloads(struct tp4_packet_array *a, u32 pos,
+			      const struct tp4_frame_set *p,
+			      struct sk_buff *skb)
+{
+	struct tp4_skb_sink *sink = a->queue_opaque;
+	struct tp4_skb_offloads *to = &sink->offloads[pos & a->mask];
+	u8 flags = tp4f_first(p)->flags & (TP4F_CSUM_VALID | TP4F_HWTSTAMP);
+
+	to->csum_level = 0;
+	/* A driver may be able to read it only once. */
+	if (flags & TP4F_HWTSTAMP)
+		to->hwtstamp = ns_to_ktime(READ_ONCE(tp4f_meta(p)->tstamp));
+	if (skb) {
+		if (skb->hash) {
+			to->hash = skb->hash;
+			to->l4_hash = skb->l4_hash;
+			to->sw_hash = skb->sw_hash;
+			flags |= TP4F_HASH;
+		}
+		if (skb->ip_summed == CHECKSUM_UNNECESSARY) {
+			to->csum_level = skb->csum_level;
+			flags |= TP4F_CSUM_VALID;
+		}
+		if (skb_hwtstamps(skb)->hwtstamp) {
+			to->hwtstamp = skb_hwtstamps(skb)->hwtstamp;
+			flags |= TP4F_HWTSTAMP;
+		}
+	}
+	a->items[pos & a->mask].flags |= flags;
+}
+
+static void tp4_skb_set_offloads(struct sk_buff *skb, u8 flags,
+				 const struct tp4_skb_offloads *from)
+{
+	if (flags & TP4F_HASH)
+		__skb_set_hash(skb, from->hash, from->sw_hash, from->l4_hash);
+	if (flags & TP4F_CSUM_VALID) {
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		skb->csum_level = from->csum_level;
+	}
+	if (flags & TP4F_HWTSTAMP)
+		skb_hwtstamps(skb)->hwtstamp = from->hwtstamp;
+}
+
 /* Build an skb around one frame; free the frame on failure. */
 static struct sk_buff *tp4a_frame_skb(const struct tp4_packet_array *a,
 				      const struct tp4_frame *frame)
@@ -406,9 +465,13 @@ static struct sk_buff *tp4a_add_frame(const struct tp4_packet_array *a,
 /* Build an skb of the frames of a packet, and remove them from the array. */
 static struct sk_buff *tp4a_build_skb(struct tp4_packet_array *a)
 {
-	const struct tp4_frame *frame = &a->items[a->start++ & a->mask];
+	const struct tp4_skb_sink *sink = a->queue_opaque;
+	u32 first = a->start++ & a->mask;
+	const struct tp4_frame *frame = &a->items[first];
 	struct sk_buff *skb = tp4a_frame_skb(a, frame), *last = skb;
 
+	if (skb && frame->flags & TP4F_META_MASK)
+		tp4_skb_set_offloads(skb, frame->flags, &sink->offloads[first]);
 	if (unlikely(skb && frame->meta_len))
 		skb_metadata_set(skb, frame->meta_len);
 
@@ -454,6 +517,7 @@ static const struct tp4_array_ops tp4a_skb_sink_ops = {
 	.validation = TP4_VALIDATION_NONE,
 	.populate = tp4a_populate_empty,
 	.flush = tp4a_deliver_skbs,
+	.set_offloads = tp4a_set_offloads,
 	.count_drop = tp4a_skb_count_drop,
 	.free = tp4a_free_sink,
 };
@@ -475,13 +539,13 @@ tp4a_skb_sink_new(size_t elems, void *opaque,
 	struct tp4_packet_array *a;
 	struct tp4_skb_sink *sink;
 
-	sink = kzalloc_obj(*sink);
-	if (!sink)
+	a = tp4a_new(&tp4a_skb_sink_ops, elems);
+	if (!a)
 		return NULL;
 
-	a = tp4a_new(&tp4a_skb_sink_ops, elems);
-	if (!a) {
-		kfree(sink);
+	sink = kzalloc(struct_size(sink, offloads, a->mask + 1), GFP_KERNEL);
+	if (!sink) {
+		kvfree(a);
 		return NULL;
 	}
 	sink->opaque = opaque;

@@ -47,6 +47,7 @@ struct tp4_test {
 	struct tp4_packet_array	*txa;
 	struct sk_buff		*skb;	/* what a sink delivered last */
 	u32			skbs;
+	bool			first_only; /* what a sink delivered first */
 };
 
 static void end_init(struct end *end, struct tp4_area *area)
@@ -957,6 +958,46 @@ static void copy_flushes_full_array(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 0);
 }
 
+/* With TP4_RING_KEEP, a quarter of the frames is not for the ring, whatever the
+ * program does.
+ */
+static void keep_some_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, k;
+
+	t->rx.q.flags = TP4_RING_KEEP;
+	arrays_new(test, false);
+	for (i = 0; i < ELEMS; i++)
+		post(&t->rx, i, 0, 0, 0);
+	for (i = 0; i < 3; i++) {
+		/* Of three frames each: 16 of them use three quarters. */
+		for (k = 0; k < 20; k++)
+			post_packet(t, 3 * k, 3, ROOM, 0);
+		KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), 20);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), i ? 0 : 16);
+		tp4a_flush(t->txa);
+		while (reap(&t->tx))
+			;
+		KUNIT_EXPECT_EQ(test, tp4a_nr_unprocessed(t->rxa), ELEMS / 4);
+	}
+	for (i = 0; i < ELEMS * 3 / 4; i++)
+		KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	/* More than the array has room for beside the packets */
+	for (i = 0; i < SLOTS - ELEMS / 4; i++)
+		post(&t->rx, i, 0, 0, 0);
+	for (i = 0; i < SLOTS - ELEMS / 4; i += k) {
+		for (k = 0; k < 14; k++)
+			post_packet(t, k, 1, 60, 0);
+		KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), k);
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), k);
+		tp4a_flush(t->txa);
+		while (reap(&t->tx))
+			;
+	}
+}
+
 static void free_returns_all_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -1183,9 +1224,12 @@ static void keep_skb(void *opaque, struct sk_buff *skb)
 {
 	struct tp4_test *t = opaque;
 
+	if (t->skbs++ && t->first_only) {
+		kfree_skb(skb);
+		return;
+	}
 	kfree_skb(t->skb);
 	t->skb = skb;
-	t->skbs++;
 }
 
 static void skb_sink(struct kunit *test)
@@ -1514,9 +1558,11 @@ static void any_order_take(struct kunit *test, struct any_order *any)
 	u32 nr, i;
 
 	tp4a_populate(t->rxa);
+	KUNIT_ASSERT_EQ(test, tp4a_nr_handed_out(t->rxa), any->nr);
 	nr = tp4a_get_unprocessed(t->rxa, any->nr, &p);
 	KUNIT_ASSERT_LE(test, any->nr + nr, ELEMS);
 	nr = min(nr, prandom_u32_state(&any->rnd) % 16);
+	tp4a_handed_out(t->rxa, nr);
 	for (; nr; nr--, p.curr++) {
 		u64 id = tp4f_get_frame_id(&p);
 
@@ -1537,7 +1583,7 @@ static void any_order_next(struct kunit *test, struct any_order *any, bool last)
 	u64 id = any->has[i];
 
 	any->has[i] = any->has[--any->nr];
-	tp4a_next_by_id(t->rxa, id, &p);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_by_id(t->rxa, id, &p));
 	KUNIT_ASSERT_EQ(test, tp4f_get_frame_id(&p), id);
 	KUNIT_ASSERT_EQ(test, tp4f_get_data_offset(&p), XDP_PACKET_HEADROOM);
 	KUNIT_ASSERT_TRUE(test, tp4f_is_last_frame(&p));
@@ -1630,6 +1676,48 @@ static void rx_out_of_order_completion(struct kunit *test)
 	any_order_run(test);
 }
 
+/* A device returns two of three frames, and then one that it does not have. */
+static void no_frame_given_out_twice(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	u32 i, errors = 0;
+
+	arrays_new(test, false);
+	refcount_set(&t->area[0].users, 1);
+	for (i = 0; i < 5; i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_EXPECT_FALSE(test, tp4a_next_by_id(t->rxa, 0, &p));
+	KUNIT_EXPECT_EQ(test, tp4a_get_unprocessed(t->rxa, 0, &p), 5);
+	tp4a_handed_out(t->rxa, 3);
+	KUNIT_EXPECT_TRUE(test, tp4a_next_by_id(t->rxa, 2, &p));
+	KUNIT_EXPECT_TRUE(test, tp4a_next_by_id(t->rxa, 1, &p));
+	KUNIT_EXPECT_EQ(test, tp4a_nr_handed_out(t->rxa), 1);
+
+	/* Nobody knows which frame the device still has, so none is named. */
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	KUNIT_EXPECT_EQ(test, refcount_read(&t->area[0].users), 2);
+	for (i = 0; i < 5; i++) {
+		desc = reap(&t->rx);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		if (desc->error == EIO) {
+			KUNIT_EXPECT_EQ(test, desc->idx, U64_MAX);
+			errors++;
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, desc->error, ECANCELED);
+		KUNIT_EXPECT_NE(test, desc->idx, 0);
+	}
+	KUNIT_EXPECT_EQ(test, errors, 1);
+
+	/* All are back. */
+	arrays_new(test, false);
+	KUNIT_EXPECT_EQ(test, tp4a_nr_handed_out(t->rxa), 0);
+}
+
 /* An XDP program, as used by the arrays */
 static unsigned int drop_odd(const void *ctx, const struct bpf_insn *insn)
 {
@@ -1668,6 +1756,130 @@ static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
 	xdp->to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, xdp->to_kernel);
 	tp4a_set_xdp(t->rxa, xdp);
+}
+
+static unsigned int pass(const void *ctx, const struct bpf_insn *insn)
+{
+	return XDP_PASS;
+}
+
+static unsigned int pass_to_kernel(const void *ctx, const struct bpf_insn *insn)
+{
+	return XDP_PASS_TO_KERNEL;
+}
+
+static struct sk_buff *get_offloads(void *arg, const struct tp4_frame_set *p)
+{
+	return tp4f_get_age(p) == 3 ? arg : NULL;
+}
+
+/* Receive three packets, and get the stack's copy of the first or the last one.
+ */
+static struct sk_buff *copy_of_one(struct kunit *test, struct tp4_xdp *xdp)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	struct sk_buff *skb;
+	u32 i;
+
+	tp4a_free(xdp->to_kernel);
+	xdp->to_kernel = tp4a_skb_sink_new(ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, xdp->to_kernel);
+	tp4a_populate(t->rxa);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		tp4f_set_len(&p, 60);
+		/* Only the last one has what the driver has set. */
+		if (i == 2) {
+			tp4f_set_csum_valid(&p);
+			if (tp4a_has_meta(t->rxa))
+				tp4f_set_hwtstamp(&p, 77);
+		}
+	}
+	local_bh_disable();
+	tp4a_flush(t->rxa);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, t->skbs, 3);
+	t->skbs = 0;
+	skb = t->skb;
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	return skb;
+}
+
+/* Whether the ring or the program lets the stack have it */
+static void copies_have_offloads(struct kunit *test)
+{
+	static const struct {
+		u32 flags;
+		unsigned int (*func)(const void *ctx,
+				     const struct bpf_insn *insn);
+	} ways[] = {
+		{ 0, pass_to_kernel },
+		{ TP4_RING_KEEP, pass_to_kernel },
+		{ TP4_RING_TO_STACK, pass },
+		{ TP4_RING_TO_STACK, pass_to_kernel },
+		{ TP4_RING_TO_STACK, NULL },
+	};
+	struct sk_buff *skb, *from = alloc_skb(0, GFP_KERNEL);
+	static const u8 mac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+	struct tp4_test *t = test->priv;
+	struct xdp_rxq_info rxq = {};
+	struct net_device *dev;
+	struct xdp_buff buff;
+	u32 i, k;
+
+	dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_NOT_NULL(test, from);
+	dev->dev_addr = mac;
+	__skb_set_hash(from, 0x12345, false, true);
+	from->ip_summed = CHECKSUM_UNNECESSARY;
+	from->csum_level = 1;
+	skb_hwtstamps(from)->hwtstamp = ns_to_ktime(99);
+	for (i = 0; i < 2 * ARRAY_SIZE(ways); i++) {
+		struct tp4_xdp xdp = {
+			.buff = &buff,
+			.rxq = &rxq,
+			.get_offloads = get_offloads,
+			.arg = from,
+		};
+
+		memset(&t->rx, 0, sizeof(t->rx));
+		memset(&t->tx, 0, sizeof(t->tx));
+		t->rx.q.flags = ways[i / 2].flags;
+		t->rx.q.meta = i % 2 ? TP4_META : 0;
+		t->rx.end.dev = dev;
+		xdp_new(test, &xdp, ways[i / 2].func);
+		if (!ways[i / 2].func)
+			xdp.prog = NULL;
+		for (k = 0; k < 20; k++)
+			post(&t->rx, k, 0, 0, 0);
+
+		/* The first of three packets */
+		t->first_only = true;
+		skb = copy_of_one(test, &xdp);
+		KUNIT_EXPECT_EQ(test, skb->hash, 0x12345);
+		KUNIT_EXPECT_TRUE(test, skb->l4_hash);
+		KUNIT_EXPECT_TRUE(test, skb_csum_unnecessary(skb));
+		KUNIT_EXPECT_EQ(test, (u32)skb->csum_level, 1);
+		KUNIT_EXPECT_EQ(test, skb_hwtstamps(skb)->hwtstamp,
+				ns_to_ktime(99));
+
+		/* The last one has only what the array knows. */
+		t->first_only = false;
+		skb = copy_of_one(test, &xdp);
+		KUNIT_EXPECT_EQ(test, skb->hash, 0);
+		KUNIT_EXPECT_TRUE(test, skb_csum_unnecessary(skb));
+		KUNIT_EXPECT_EQ(test, (u32)skb->csum_level, 0);
+		KUNIT_EXPECT_EQ(test, skb_hwtstamps(skb)->hwtstamp,
+				i % 2 ? ns_to_ktime(77) : 0);
+		tp4a_free(xdp.to_kernel);
+		tp4a_free(t->rxa);
+		tp4a_free(t->txa);
+		t->rxa = NULL;
+		t->txa = NULL;
+	}
+	kfree_skb(from);
 }
 
 /* The copy and the packet are dropped; the frame is reused. */
@@ -1934,6 +2146,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(add_packet_swaps_frames_of_one_area),
 	KUNIT_CASE(drop_without_posted_frame),
 	KUNIT_CASE(copy_flushes_full_array),
+	KUNIT_CASE(keep_some_frames),
 	KUNIT_CASE(free_returns_all_frames),
 	KUNIT_CASE(rx_new_takes_frames_of_copy_mode),
 	KUNIT_CASE(skb_source),
@@ -1948,7 +2161,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(each_frame_returned_once),
 	KUNIT_CASE(tx_out_of_order_completion),
 	KUNIT_CASE(rx_out_of_order_completion),
+	KUNIT_CASE(no_frame_given_out_twice),
 	KUNIT_CASE(xdp_with_out_of_order_completion),
+	KUNIT_CASE(copies_have_offloads),
 	KUNIT_CASE(xdp_tx_with_full_queue),
 	KUNIT_CASE(xdp_with_many_frames),
 	KUNIT_CASE(xdp_copy_back_to_all_frames),

@@ -24,7 +24,7 @@
 
 /* Flags that a program may set, per ring */
 static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
-	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK,
+	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK | TP4_RING_KEEP,
 	[TP4_TX] = TP4_RING_META,
 };
 

@@ -173,13 +173,17 @@ static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p,
 			      u32 meta)
 {
 	struct tp4_packet_array *to = xdp->to_kernel;
-	u32 pos = to->curr;
+	struct sk_buff *skb = NULL;
 	struct tp4_frame *first;
+	u32 pos = to->curr;
 
+	if (xdp->get_offloads)
+		skb = xdp->get_offloads(xdp->arg, p);
 	if (unlikely(!tp4a_copy_packet(to, p))) {
 		xdp->errors++;
 		return;
 	}
+	to->ops->set_offloads(to, pos, p, skb);
 	if (likely(!meta))
 		return;
 
@@ -292,6 +296,7 @@ void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end)
 int tp4a_run_xdp(struct tp4_packet_array *a)
 {
 	u32 keep = a->start, pos = a->start, next;
+	const bool to_stack = a->to_stack;
 	struct tp4_xdp *xdp = a->xdp;
 	struct xdp_rxq_info rxq = *xdp->rxq;
 	int packets = 0;
@@ -307,6 +312,8 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 		next = p.end;
 		if (!tp4_xdp_packet(xdp, &rxq, &p))
 			continue;
+		if (unlikely(to_stack))
+			tp4_xdp_to_kernel(xdp, &p, tp4f_first(&p)->meta_len);
 		if (likely(keep == p.start)) {
 			keep = p.end;
 			continue;
@@ -317,7 +324,7 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	}
 
 	if (keep != a->start)
-		packets = a->ops->flush(a, keep);
+		packets = a->ops->publish(a, keep);
 	tp4a_recycle(a);
 	tp4a_flush(xdp->to_kernel);
 	return packets;

@@ -187,6 +187,12 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	return q->zerocopy;
 }
 
+/* Check whether packets for a ring do not reach the stack. */
+static bool tp4_zc_hides(const struct tp4_queue *rx)
+{
+	return rx && !(rx->flags & TP4_RING_TO_STACK);
+}
+
 /* Stop copy mode, for queue pair @n - 1. */
 static void tp4_zc_unhook(struct packet_sock *po, int n)
 {
@@ -230,6 +236,9 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	if (n > min(dev->real_num_rx_queues, dev->real_num_tx_queues))
 		return -ENXIO;
 	if (tp4_zc_is_taken(dev, n - 1))
+		return -EBUSY;
+	/* The packets would bypass the program. */
+	if (tp4_zc_hides(rx) && rcu_access_pointer(dev->xdp_prog))
 		return -EBUSY;
 
 	zc = kzalloc_obj(*zc, GFP_KERNEL_ACCOUNT);
@@ -406,6 +415,26 @@ unsigned long tp4_queue_inode(const struct net_device *dev,
 	if (!tp4_queue_is_bound(dev, queue_pair))
 		return 0;
 	return sock_i_ino(dev->_rx[queue_pair].tp4->sk);
+}
+
+/**
+ * tp4_hides_packets() - check whether generic XDP would miss packets of a device
+ * @dev:	the device
+ *
+ * Context: Under RTNL.
+ * Return: true if a queue pair gives packets to a socket and not to the stack.
+ */
+bool tp4_hides_packets(const struct net_device *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->num_rx_queues; i++) {
+		const struct tp4_zc *zc = dev->_rx[i].tp4;
+
+		if (zc && tp4_zc_hides(zc->rx.q))
+			return true;
+	}
+	return false;
 }
 
 static bool tp4_zc_is_up(const struct tp4_zc *zc)

@@ -277,6 +277,9 @@ struct tp4_socket {
  * @protocol: receive packets of one protocol only, %ETH_P_IP for example, in
  *            host byte order, in copy mode; 0: all of them, %ETH_P_ALL. Without
  *            an Rx ring, the socket receives nothing
+ * @keep: not 0: in zero-copy mode, the ring does not get the last frames, so
+ *        that the stack gets the packets that an XDP program passes to it even
+ *        if this program is slow; implied by @to_stack
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
@@ -292,6 +295,7 @@ struct tp4_options {
 	int meta;
 	int to_stack;
 	__u16 protocol;
+	int keep;
 };
 
 /**
@@ -1348,7 +1352,8 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 	if (opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     flags | (opt->to_stack ?
-					      TP4_RING_TO_STACK : 0));
+					      TP4_RING_TO_STACK : 0) |
+				     (opt->keep ? TP4_RING_KEEP : 0));
 	if (!err && opt->tx_nr)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
 				     flags);

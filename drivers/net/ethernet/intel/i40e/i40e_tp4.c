@@ -33,6 +33,7 @@
 #include <linux/tpacket4.h>
 #include <linux/udp.h>
 #include <linux/virtio_net.h>
+#include <net/checksum.h>
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
 #include "i40e_tp4_rx.h"
@@ -48,6 +49,15 @@
  */
 #define I40E_TP4_RUN		64
 #define I40E_TP4_RUNS		4
+
+/* Maximum number of descriptors of a packet: one for each frame, and a context
+ * descriptor
+ */
+#define I40E_TP4_MAX_DESCS	(TP4_MAX_FRAMES + 1)
+
+/* Limits of the hardware for TSO: bytes of a segment, and of the packet */
+#define I40E_TP4_MSS_MIN	64
+#define I40E_TP4_TSO_MAX	(SZ_256K - 1)
 
 /* Number of descriptors reserved for the stack, the same number for which
  * i40e_clean_tx_irq() wakes a stopped queue. In a short ring, half of the
@@ -125,6 +135,8 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 		} else {
 			i40e_tp4_refill_later(rx_ring->tp4, nr);
 		}
+		if (!(posted + nr))
+			tp4a_count_no_frame(rx);
 	} else {
 		tp4a_need_wakeup(rx, false);
 		if (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_TP4_RX_LOW)
@@ -136,9 +148,10 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	dma = tp4a_get_dma(rx);
 	for (; nr; nr--, p.curr++) {
 		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
+		dma_addr_t addr = tp4f_get_dma_of(&p, &dma);
 
-		tp4f_dma_sync_for_device(&p, rx_ring->rx_buf_len);
-		rx_desc->read.pkt_addr = cpu_to_le64(tp4f_get_dma_of(&p, &dma));
+		tp4_dma_sync_for_device(&dma, addr, rx_ring->rx_buf_len);
+		rx_desc->read.pkt_addr = cpu_to_le64(addr);
 		/* Also clears the status of the write-back format. */
 		rx_desc->read.hdr_addr = 0;
 		if (unlikely(++ntu == rx_ring->count))
@@ -162,17 +175,58 @@ void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring)
 	local_bh_enable();
 }
 
-/* Set the metadata of a packet from its descriptor. */
-static void i40e_tp4_set_meta(struct i40e_ring *rx_ring,
-			      union i40e_rx_desc *rx_desc,
-			      struct tp4_frame_set *p)
+/* Get what an EOP descriptor says of its packet.
+ * Return: an skb that has it, and no data.
+ */
+static struct sk_buff *i40e_tp4_meta_skb(struct i40e_ring *rx_ring,
+					 union i40e_rx_desc *rx_desc)
 {
-	struct sk_buff *meta_skb = rx_ring->tp4->meta_skb;
+	struct sk_buff *skb = rx_ring->tp4->meta_skb;
 
-	skb_clear_hash(meta_skb);
-	skb_hwtstamps(meta_skb)->hwtstamp = 0;
-	i40e_process_skb_offloads(rx_ring, rx_desc, meta_skb);
-	tp4f_set_from_skb(p, meta_skb);
+	skb_clear_hash(skb);
+	skb->csum_level = 0;
+	skb_hwtstamps(skb)->hwtstamp = 0;
+	i40e_process_skb_offloads(rx_ring, rx_desc, skb);
+	return skb;
+}
+
+/* The descriptors of the packets in the array are not used again before the
+ * array is flushed. If XDP has made the packet shorter, the array no longer has
+ * its last frame, so look for the EOP descriptor from its first one on.
+ */
+static struct sk_buff *i40e_tp4_get_offloads(void *arg,
+					     const struct tp4_frame_set *p)
+{
+	struct i40e_ring *rx_ring = arg;
+	u32 ntd = rx_ring->next_to_clean + rx_ring->count - tp4f_get_age(p);
+
+	for (;; ntd++) {
+		u64 qword;
+
+		if (ntd >= rx_ring->count)
+			ntd -= rx_ring->count;
+		qword = i40e_tp4_rx_status(rx_ring, ntd);
+		if (qword & BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT) &&
+		    !i40e_rx_is_programming_status(qword))
+			break;
+	}
+	return i40e_tp4_meta_skb(rx_ring, I40E_RX_DESC(rx_ring, ntd));
+}
+
+/* Check for descriptors whose frames go back to the end of the array. */
+static bool i40e_tp4_rx_is_odd(const struct i40e_ring *rx_ring, u32 nr)
+{
+	u32 ntc = rx_ring->next_to_clean;
+	u64 qword;
+
+	do {
+		qword = i40e_tp4_rx_status(rx_ring, ntc);
+		if (i40e_rx_is_programming_status(qword))
+			return true;
+		if (unlikely(++ntc == rx_ring->count))
+			ntc = 0;
+	} while (--nr);
+	return qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT);
 }
 
 /* Put a VLAN tag that the hardware has stripped back into the packet. */
@@ -201,6 +255,11 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	struct tp4_frame_set p, first;
 	u64 qword;
 
+	/* i40e_tp4_get_offloads() finds the descriptors of packets by
+	 * next_to_clean.
+	 */
+	if (unlikely(i40e_tp4_rx_is_odd(rx_ring, nr)))
+		tp4a_flush(rx);
 	do {
 		u32 size;
 
@@ -235,8 +294,8 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	}
 	if (qword & BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
 		i40e_tp4_push_tag(&first, rx_desc->wb.qword0.lo_dword.l2tag1);
-	if (rx_ring->tp4->meta_skb)
-		i40e_tp4_set_meta(rx_ring, rx_desc, &first);
+	if (tp4a_has_meta(rx))
+		tp4f_set_from_skb(&first, i40e_tp4_meta_skb(rx_ring, rx_desc));
 	return bytes;
 }
 
@@ -293,11 +352,12 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
 	done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
-				tp4->meta_skb ? 0 : I40E_TP4_RX_PLAIN_MASK, budget,
-				NULL, NULL);
+				tp4a_has_meta(tp4->rx) ? 0 :
+				I40E_TP4_RX_PLAIN_MASK, budget, NULL,
+				NULL);
 	/* The ordinary path does not count what the program drops, either. */
-	rx_ring->rx_stats.alloc_buff_failed += tp4->xdp.errors;
-	tp4->xdp.errors = 0;
+	for (; unlikely(tp4->xdp.errors); tp4->xdp.errors--)
+		dev_core_stats_rx_dropped_inc(rx_ring->netdev);
 	i40e_finalize_xdp_rx(rx_ring,
 			     (tp4->xdp.tx ? I40E_XDP_TX : 0) |
 			     (tp4->xdp.redirect ? I40E_XDP_REDIR : 0));
@@ -416,17 +476,94 @@ static int i40e_tp4_check(const struct net_device *dev,
 	return tp4f_check_len(p, dev, len);
 }
 
-/* Set the descriptor fields for the checksum offload of a TCP or UDP packet.
- * The hardware wants header lengths, so parse the headers and check that the
- * transport header is at the start of the checksum.
+/* Offload request of a packet in the hardware's format */
+struct i40e_tp4_offload {
+	u32	td_cmd;
+	u32	td_offset;
+	u64	ctx;		/* second half of a context descriptor, or 0 */
+};
+
+/* A segment may use eight descriptors: one for the headers, and, if the frames
+ * before and after only have a byte of it, six other frames.
  */
-static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
-			 u32 *td_cmd, u32 *td_offset)
+static bool i40e_tp4_can_segment(const struct tp4_frame_set *p, u32 mss)
 {
+	const u32 window = I40E_MAX_BUFFER_TXD - 2;
+	u32 i, sum = 0, nr = tp4f_num_frames(p) - 1;
+	struct tp4_frame_set add = *p, drop = *p;
+
+	if (nr <= window)
+		return true;
+	tp4f_next_frame(&drop);
+	for (i = 0; i < nr; i++) {
+		tp4f_next_frame(&add);
+		sum += tp4f_get_frame_len(&add);
+		if (i + 1 < window)
+			continue;
+		if (sum + 1 < mss)
+			return false;
+		sum -= tp4f_get_frame_len(&drop);
+		tp4f_next_frame(&drop);
+	}
+	return true;
+}
+
+/* Set the descriptor fields for TSO, and prepare the headers in the frame for it
+ * as i40e_tso() does. @check is the TCP checksum, as copied from the frame.
+ */
+static int i40e_tp4_tso(const struct net_device *dev,
+			const struct tp4_frame_set *p, u32 l2_len, u32 start,
+			u32 l4_len, __sum16 check, bool ipv4, u32 mss,
+			struct i40e_tp4_offload *to)
+{
+	u32 hdr_len = start + l4_len, len = tp4f_packet_len(p);
+	u8 *data = tp4f_get_data(p);
+	int err;
+
+	if (mss < I40E_TP4_MSS_MIN || hdr_len >= len ||
+	    hdr_len > tp4f_get_frame_len(p))
+		return -EINVAL;
+	if (len - hdr_len > I40E_TP4_TSO_MAX || !i40e_tp4_can_segment(p, mss))
+		return -EMSGSIZE;
+	err = tp4f_check_len(p, dev, hdr_len + mss);
+	if (err)
+		return err;
+
+	/* The hardware fills in the length of each segment. */
+	csum_replace_by_diff(&check, (__force __wsum)htonl(len - start));
+	memcpy(data + start + offsetof(struct tcphdr, check), &check,
+	       sizeof(check));
+	if (ipv4) {
+		memset(data + l2_len + offsetof(struct iphdr, tot_len), 0,
+		       sizeof(__be16));
+		memset(data + l2_len + offsetof(struct iphdr, check), 0,
+		       sizeof(__sum16));
+		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4_CSUM;
+	} else {
+		memset(data + l2_len + offsetof(struct ipv6hdr, payload_len), 0,
+		       sizeof(__be16));
+	}
+	to->ctx = I40E_TX_DESC_DTYPE_CONTEXT |
+		  (u64)I40E_TX_CTX_DESC_TSO << I40E_TXD_CTX_QW1_CMD_SHIFT |
+		  (u64)(len - hdr_len) << I40E_TXD_CTX_QW1_TSO_LEN_SHIFT |
+		  (u64)mss << I40E_TXD_CTX_QW1_MSS_SHIFT;
+	return 0;
+}
+
+/* Set the descriptor fields for the checksum offload of a TCP or UDP packet, or,
+ * if @gso_type is not 0, for TSO. The hardware wants header lengths, so parse the
+ * headers and check that the transport header is at the start of the checksum.
+ */
+static int i40e_tp4_csum(const struct net_device *dev,
+			 const struct tp4_frame_set *p, u32 start, u32 offset,
+			 u8 gso_type, u32 mss, struct i40e_tp4_offload *to)
+{
+	u8 gso = gso_type & ~VIRTIO_NET_HDR_GSO_ECN, wanted;
 	u8 header[ETH_HLEN + 2 * VLAN_HLEN + 60 + sizeof(struct tcphdr)]
 		__aligned(2);
 	u32 l2_len = ETH_HLEN, l4_len, len = tp4f_get_frame_len(p);
 	const struct ipv6hdr *ipv6;
+	const struct tcphdr *tcp;
 	const struct iphdr *ip;
 	__be16 protocol;
 	u8 l4;
@@ -445,24 +582,26 @@ static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
 	ipv6 = (const struct ipv6hdr *)ip;
 	if (protocol == htons(ETH_P_IP) && ip->version == 4 &&
 	    start == l2_len + 4 * ip->ihl && ip->ihl >= 5) {
-		*td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4;
+		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4;
 		l4 = ip->protocol;
+		wanted = VIRTIO_NET_HDR_GSO_TCPV4;
 	} else if (protocol == htons(ETH_P_IPV6) && ipv6->version == 6 &&
 		   start == l2_len + sizeof(*ipv6)) {
-		*td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV6;
+		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV6;
 		l4 = ipv6->nexthdr;
+		wanted = VIRTIO_NET_HDR_GSO_TCPV6;
 	} else {
 		return -EOPNOTSUPP;
 	}
 
 	if (l4 == IPPROTO_TCP && offset == offsetof(struct tcphdr, check)) {
-		*td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_TCP;
+		to->td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_TCP;
 		l4_len = 4 * ((const struct tcphdr *)(header + start))->doff;
 		if (l4_len < sizeof(struct tcphdr))
 			return -EINVAL;
-	} else if (l4 == IPPROTO_UDP &&
+	} else if (l4 == IPPROTO_UDP && !gso_type &&
 		   offset == offsetof(struct udphdr, check)) {
-		*td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_UDP;
+		to->td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_UDP;
 		l4_len = sizeof(struct udphdr);
 	} else {
 		return -EOPNOTSUPP;
@@ -470,15 +609,22 @@ static int i40e_tp4_csum(const struct tp4_frame_set *p, u32 start, u32 offset,
 	if (start + l4_len > tp4f_packet_len(p))
 		return -EINVAL;
 
-	*td_offset = (l2_len / 2) << I40E_TX_DESC_LENGTH_MACLEN_SHIFT |
-		     ((start - l2_len) / 4) << I40E_TX_DESC_LENGTH_IPLEN_SHIFT |
-		     (l4_len / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
-	return 0;
+	to->td_offset = (l2_len / 2) << I40E_TX_DESC_LENGTH_MACLEN_SHIFT |
+			((start - l2_len) / 4) << I40E_TX_DESC_LENGTH_IPLEN_SHIFT |
+			(l4_len / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
+	if (!gso_type)
+		return 0;
+	if (gso != wanted)
+		return -EINVAL;
+	tcp = (const struct tcphdr *)(header + start);
+	return i40e_tp4_tso(dev, p, l2_len, start, l4_len, tcp->check,
+			    ip->version == 4, mss, to);
 }
 
 /* Set the descriptor fields for the metadata of a packet. */
-static noinline int i40e_tp4_do_meta(const struct tp4_frame_set *p, u32 *td_cmd,
-				     u32 *td_offset)
+static noinline int i40e_tp4_do_meta(const struct net_device *dev,
+				     const struct tp4_frame_set *p,
+				     struct i40e_tp4_offload *to)
 {
 	bool le = virtio_legacy_is_little_endian();
 	struct virtio_net_hdr hdr;
@@ -487,44 +633,65 @@ static noinline int i40e_tp4_do_meta(const struct tp4_frame_set *p, u32 *td_cmd,
 	err = tp4f_get_vnet_hdr(p, &hdr);
 	if (err)
 		return err;
-	if (hdr.gso_type)
-		return -EOPNOTSUPP;
+	/* GSO requires a checksum request. */
 	if (!(hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-		return 0;
-	return i40e_tp4_csum(p, __virtio16_to_cpu(le, hdr.csum_start),
+		return hdr.gso_type ? -EOPNOTSUPP : 0;
+	return i40e_tp4_csum(dev, p, __virtio16_to_cpu(le, hdr.csum_start),
 			     __virtio16_to_cpu(le, hdr.csum_offset),
-			     td_cmd, td_offset);
+			     hdr.gso_type, __virtio16_to_cpu(le, hdr.gso_size),
+			     to);
+}
+
+static void i40e_tp4_next_desc(const struct i40e_ring *tx_ring,
+			       struct i40e_tp4_run *run)
+{
+	run->descs++;
+	if (unlikely(++run->ntu == tx_ring->count))
+		run->ntu = 0;
+}
+
+/* Write the context descriptor of a packet. */
+static void i40e_tp4_write_ctx(const struct i40e_ring *tx_ring,
+			       struct i40e_tp4_run *run, u64 ctx)
+{
+	*I40E_TX_CTXTDESC(tx_ring, run->ntu) = (struct i40e_tx_context_desc) {
+		.type_cmd_tso_mss = cpu_to_le64(ctx),
+	};
+	i40e_tp4_next_desc(tx_ring, run);
 }
 
 /* Post the next packet, or set its error. */
 static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
 				 struct i40e_tp4_run *run)
 {
-	u32 td_cmd = 0, td_offset = 0;
+	struct i40e_tp4_offload offload = {};
 	struct tp4_frame_set p;
-	int err;
+	int err = 0;
 
 	if (!tp4a_next_packet(tx_ring->tp4->tx, &p))
 		return;
-	err = i40e_tp4_check(tx_ring->netdev, &p);
-	if (!err && unlikely(tp4f_has_meta(&p)))
-		err = i40e_tp4_do_meta(&p, &td_cmd, &td_offset);
+	if (unlikely(tp4f_has_meta(&p)))
+		err = i40e_tp4_do_meta(tx_ring->netdev, &p, &offload);
+	/* With TSO, the limits are those of the segments. */
+	if (!err && !offload.ctx)
+		err = i40e_tp4_check(tx_ring->netdev, &p);
 	if (unlikely(err)) {
 		tp4f_set_error(&p, -err);
 		return;
 	}
+	if (offload.ctx)
+		i40e_tp4_write_ctx(tx_ring, run, offload.ctx);
 	do {
 		u32 len = tp4f_get_frame_len(&p);
 
 		i40e_tp4_write_desc(tx_ring, I40E_TX_DESC(tx_ring, run->ntu),
 				    tp4f_get_dma(&p), len,
-				    tp4f_is_last_frame(&p) ?
-				    td_cmd | I40E_TX_DESC_CMD_EOP : td_cmd,
-				    td_offset);
+				    offload.td_cmd |
+				    (tp4f_is_last_frame(&p) ?
+				     I40E_TX_DESC_CMD_EOP : 0),
+				    offload.td_offset);
 		run->bytes += len;
-		run->descs++;
-		if (unlikely(++run->ntu == tx_ring->count))
-			run->ntu = 0;
+		i40e_tp4_next_desc(tx_ring, run);
 	} while (tp4f_next_frame(&p));
 	run->packets++;
 }
@@ -591,7 +758,7 @@ static bool i40e_tp4_xmit_run(struct i40e_ring *tx_ring)
 	run.ntu = tx_ring->next_to_use;
 	room = I40E_DESC_UNUSED(tx_ring);
 	/* Leave room for one packet of the maximum number of descriptors. */
-	room -= min(room, reserved + I40E_MAX_BUFFER_TXD - 1);
+	room -= min(room, reserved + I40E_TP4_MAX_DESCS - 1);
 	room = min_t(u32, room, I40E_TP4_RUN);
 	while (run.descs < room && tp4a_nr_unprocessed(tx) &&
 	       before - tp4a_nr_unprocessed(tx) < I40E_TP4_RUN) {
@@ -721,14 +888,13 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		tp4->rx = tp4a_rx_new(parms->rx_opaque, vsi->num_rx_desc, dev);
 		if (!tp4->rx)
 			goto free;
-		if (tp4a_has_meta(tp4->rx)) {
-			tp4->meta_skb = alloc_skb(0, GFP_KERNEL);
-			if (!tp4->meta_skb)
-				goto free;
-		}
+		tp4->meta_skb = alloc_skb(0, GFP_KERNEL);
+		if (!tp4->meta_skb)
+			goto free;
 		tp4->xdp.buff = &tp4->xdp_buff;
 		tp4->xdp.to_kernel = tp4->to_kernel;
 		tp4->xdp.xmit = i40e_tp4_xdp_tx;
+		tp4->xdp.get_offloads = i40e_tp4_get_offloads;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);
 	}
 	return tp4;

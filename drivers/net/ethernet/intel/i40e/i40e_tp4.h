@@ -17,8 +17,7 @@
  * @xdp:	XDP program for packets in @rx
  * @xdp_buff:	context of the XDP program
  * @rx_ring:	the ring being cleaned, for @to_kernel
- * @meta_skb:	an skb without data, used to get metadata from descriptors; NULL
- *		if the Rx ring has no metadata
+ * @meta_skb:	an skb without data, used to get metadata from descriptors
  * @q_vector:	the vector whose NAPI uses the queue pair, or NULL while NAPI is
  *		disabled
  * @refill:	timer that schedules NAPI after a shortage of Rx frames

@@ -433,6 +433,12 @@ static int i40e_tp4_toggle_rings(struct i40e_vsi *vsi, int queue_pair,
 	return tx_err ? : rx_err ? : xdp_err;
 }
 
+/* The watchdog must not take a queue that is stopped here for one that hangs. */
+static void i40e_tp4_calm_watchdog(const struct i40e_vsi *vsi, int queue_pair)
+{
+	txq_trans_cond_update(netdev_get_tx_queue(vsi->netdev, queue_pair));
+}
+
 /* Start or stop the stack's Tx queue. */
 static void i40e_tp4_toggle_stack(struct i40e_vsi *vsi, int queue_pair,
 				  bool enable)
@@ -440,6 +446,7 @@ static void i40e_tp4_toggle_stack(struct i40e_vsi *vsi, int queue_pair,
 	struct netdev_queue *nq = netdev_get_tx_queue(vsi->netdev, queue_pair);
 
 	__netif_tx_lock_bh(nq);
+	i40e_tp4_calm_watchdog(vsi, queue_pair);
 	if (!enable)
 		netif_tx_stop_queue(nq);
 	else if (netif_carrier_ok(vsi->netdev))
@@ -508,8 +515,10 @@ static bool i40e_tp4_stop_pair(struct i40e_vsi *vsi, int queue_pair)
 		i40e_tp4_toggle_napi(vsi, queue_pair, true);
 		return false;
 	}
+	i40e_tp4_calm_watchdog(vsi, queue_pair);
 	msleep(I40E_TP4_RX_DRAIN_MS);
 	i40e_tp4_clean_pair(vsi, queue_pair);
+	i40e_tp4_calm_watchdog(vsi, queue_pair);
 	return true;
 }
 
@@ -578,6 +587,7 @@ static void i40e_tp4_reset(struct i40e_vsi *vsi, int queue_pair,
 	for (ms = 0; ms < I40E_TP4_RESET_MS; ms += 20) {
 		if (i40e_tp4_is_idle(vsi, queue_pair, tp4))
 			return;
+		i40e_tp4_calm_watchdog(vsi, queue_pair);
 		msleep(20);
 	}
 	mutex_lock(&vsi->tp4_lock);

@@ -48,6 +48,7 @@ struct pv4_cfg {
 	bool meta;			/* TP4_RING_META */
 	bool to_stack;			/* TP4_RING_TO_STACK, of the Rx ring */
 	bool shared;			/* TP4_MEMREG_SHARED */
+	bool keep;			/* TP4_RING_KEEP, of the Rx ring */
 	char *area;			/* 0: map a new one */
 };
 
@@ -298,7 +299,8 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 		err = pv4_set_ring_flags(s->fd, PACKET_RX_RING, mr_fd,
 					 cfg->rx_nr, flags |
 					 (cfg->to_stack ? TP4_RING_TO_STACK :
-							  0));
+							  0) |
+					 (cfg->keep ? TP4_RING_KEEP : 0));
 	if (!err && cfg->tx_nr)
 		err = pv4_set_ring_flags(s->fd, PACKET_TX_RING, mr_fd,
 					 cfg->tx_nr, flags);

@@ -31,7 +31,7 @@
  *						V4: it takes several frames,
  *						or zc_data none_posted)
  *	STAT_TX_INVALID				zc_desc invalid_between_valid
- *	STAT_RX_FULL, STAT_FILL_EMPTY		zc_data ring_full, none_posted
+ *	STAT_RX_FULL, STAT_FILL_EMPTY		zc_data all_taken, none_posted
  *	XDP_PROG_CLEANUP			zc_xdp attach_under_traffic
  *	XDP_DROP_HALF				zc_xdp drop_half
  *	XDP_SHARED_UMEM				zc_frames two_queues,
@@ -463,7 +463,7 @@ TEST_F_TIMEOUT(pair, million_packets, 600)
 /* ---- a receiver without posted frames ---- */
 
 /* Packets are dropped and counted; the sender still gets its frames back. */
-TEST_F(pair, ring_full)
+TEST_F(pair, all_taken)
 {
 	unsigned int i, n = self->b.s.rx.size + 40;
 	struct tpacket_stats_v4 st;
@@ -477,8 +477,8 @@ TEST_F(pair, ring_full)
 	ASSERT_EQ(0, pv4_stats(self->b.s.fd, &st));
 	EXPECT_EQ(n, st.tp_packets);
 	EXPECT_EQ(40U, st.tp_drops);
-	EXPECT_EQ(40U, st.rx_ring_full);
-	EXPECT_EQ(0U, st.rx_no_desc);
+	EXPECT_EQ(40U, st.rx_no_desc);
+	EXPECT_EQ(0U, st.rx_ring_full);
 	for (i = 0; i < self->b.s.rx.size; i++) {
 		ASSERT_TRUE(zc_take(&self->b, &self->b.s.rx, &d));
 		EXPECT_EQ(i, packet_seq(pv4_frame(&self->b.s, d.idx) +

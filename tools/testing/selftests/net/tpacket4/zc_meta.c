@@ -225,6 +225,61 @@ TEST_F(zc_meta, from_stack)
 	close(prog);
 }
 
+/* With the copy that the stack gets goes what was known of the packet. */
+TEST_F(zc_meta, copies_have_offloads)
+{
+	struct bpf_insn set_hash[] = {
+		MOV_K(BPF_REG_2, HASH),
+		CALL(BPF_FUNC_set_hash),
+		MOV_K(BPF_REG_0, TCX_PASS),
+		EXIT,
+	};
+	struct pv4_cfg copy_cfg = {
+		.ifname = if_b, .headroom = HEADROOM, .meta = true,
+		.rx_nr = pv4_min_descs(),
+	};
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .headroom = HEADROOM };
+	struct tpacket4_meta m = csum_meta(IPPROTO_UDP);
+	unsigned int i, k, len;
+	struct pv4 tap;
+	int prog, xdp;
+
+	if (variant->zc_a || !variant->zc_b)
+		SKIP(return, "the stack sends, and a ring receives");
+	prog = bpf_load(BPF_PROG_TYPE_SCHED_CLS, set_hash, ARRAY_SIZE(set_hash),
+			0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, attach_tc(if_a, prog, BPF_TCX_EGRESS));
+	xdp = xdp_const(XDP_PASS_TO_KERNEL, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, xdp);
+	for (k = 0; k < 4; k++) {
+		zc_close(&self->b);
+		cfg.meta = k & 1;
+		cfg.to_stack = k & 2;
+		ASSERT_EQ(0, zc_open(&self->b, &cfg));
+		ASSERT_EQ(0, xdp_attach_native(if_b, cfg.to_stack ? -1 : xdp));
+		ASSERT_EQ(0, pv4_open(&tap, &copy_cfg));
+		ASSERT_EQ(0, pv4_setint(tap.fd, PACKET_IGNORE_OUTGOING, 1));
+		for (i = 0; i < 6; i++) {
+			fill_ip4(pkt, IPPROTO_UDP, 500 + i * 1500, i);
+			len = L4 + 508 + i * 1500;
+			ASSERT_EQ(0, send_a(self, i ? &m : NULL, len));
+			ASSERT_EQ((int)len, pv4_recv(&tap, buf, sizeof(buf),
+						     WAIT_MS));
+			EXPECT_EQ(TP4_META_RX_HASH,
+				  tap.got.flags & TP4_META_RX_HASH);
+			EXPECT_EQ(HASH, tap.got.hash);
+			EXPECT_EQ(i ? TP4_META_RX_CSUM_VALID : 0,
+				  tap.got.flags & TP4_META_RX_CSUM_VALID);
+			if (cfg.to_stack)
+				ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
+		}
+		pv4_close(&tap);
+	}
+	close(prog);
+	close(xdp);
+}
+
 /* XDP metadata in front of the data, with the rest of the metadata */
 TEST_F(zc_meta, xdp)
 {

@@ -15,6 +15,7 @@
 #include "xsk.h"
 #include "zc_load.h"
 #include "zc_many.h"
+#include "zc_stopped.h"
 
 #include <fcntl.h>
 #include <linux/udmabuf.h>
@@ -537,6 +538,7 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 		.ifname = if_b, .n = 1, .rx_empty = true, .no_status = true,
 	};
 	struct tpacket4_desc d = { 0 };
+	struct tpacket_stats_v4 st;
 	uint64_t end;
 	struct zc z;
 	int i, fd;
@@ -567,6 +569,9 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 			  packet_seq(pv4_frame(&z.s, d.idx) + d.offset));
 	}
 	EXPECT_TRUE(zc_books_closed(&z));
+	ASSERT_EQ(0, pv4_stats(z.s.fd, &st));
+	EXPECT_LT(0U, st.rx_no_desc);
+	EXPECT_EQ(0U, st.rx_ring_full);
 	close(fd);
 	zc_close(&z);
 }
@@ -592,6 +597,7 @@ TEST_F_TIMEOUT(port, empty_ring_needs_kick, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
 	struct tpacket4_desc d = { 0 };
+	struct tpacket_stats_v4 st;
 	unsigned int seq = 1;
 	char buf[60];
 	struct zc z;
@@ -600,6 +606,9 @@ TEST_F_TIMEOUT(port, empty_ring_needs_kick, 120)
 	ASSERT_EQ(0, zc_open(&z, &cfg));
 	fd = plain_listener(_metadata, if_a);
 	ASSERT_TRUE(rx_asks(&z, 1));
+	/* The card drops what comes, and only this tells of it. */
+	ASSERT_EQ(0, pv4_stats(z.s.fd, &st));
+	EXPECT_LT(0U, st.rx_no_desc);
 	for (i = 0; i < 8; i++)
 		zc_rx_post(&z, i);
 	usleep(50000);
@@ -848,7 +857,57 @@ TEST_F_TIMEOUT(port, to_stack, 120)
 	free(buf);
 }
 
+/* Nothing that the host needs waits for a program. */
+TEST_F_TIMEOUT(port, stopped, 300)
+{
+	unsigned int k, n = pv4_fast() ? 500 : 5000;
+	int fd_a, fd_b;
+
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	for (k = 0; k < 2; k++) {
+		struct zc_cfg cfg = {
+			.ifname = if_b, .n = 1, .to_stack = k, .keep = !k,
+		};
+		struct xdp_keyed x;
+		struct zc z;
+
+		ASSERT_EQ(0, zc_open(&z, &cfg));
+		ASSERT_EQ(0, xdp_keyed_load(&x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4,
+							1),
+					    BPF_F_XDP_HAS_FRAGS));
+		ASSERT_EQ(0, xdp_set_action(&x, STOPPED_RING, XDP_PASS));
+		ASSERT_EQ(0, xdp_set_action(&x, STOPPED_STACK,
+					    XDP_PASS_TO_KERNEL));
+		ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		pass_stopped(_metadata, &z, fd_a, fd_b, n, cfg.to_stack);
+		EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+		zc_close(&z);
+		close(x.prog);
+	}
+	close(fd_a);
+	close(fd_b);
+}
+
 /* ---- XDP ---- */
+
+/* Packets that a device has received and dropped */
+static long dropped(const char *ifname)
+{
+	FILE *f = fopen("/proc/net/dev", "r");
+	char line[512], name[32];
+	long drops = -1, value;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, " %31[^:]: %*u %*u %*u %ld", name, &value) == 2 &&
+		    !strcmp(name, ifname))
+			drops = value;
+	if (f)
+		fclose(f);
+	return drops;
+}
 
 TEST_F_TIMEOUT(port, xdp, 300)
 {
@@ -862,6 +921,7 @@ TEST_F_TIMEOUT(port, xdp, 300)
 	int fd_a, fd_b, fd_d, map, ifindex, pass;
 	struct xdp_keyed x;
 	uint32_t seq;
+	long before;
 	struct zc z;
 	char *buf;
 
@@ -930,6 +990,17 @@ TEST_F_TIMEOUT(port, xdp, 300)
 	EXPECT_EQ(-EAGAIN, plain_recv(fd_d, buf, BUF_SIZE, 0));
 	for (i = 0; i <= XDP_PASS_TO_KERNEL; i++)
 		EXPECT_EQ(rounds * ARRAY_SIZE(len), bpf_get(x.counts, i));
+
+	/* A packet that cannot be redirected is lost. */
+	before = dropped(if_b);
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, set_up(if_c, false));
+	for (i = 0; i < 3; i++, n++) {
+		fill_packet(buf, 100, key_seq(XDP_REDIRECT, n));
+		ASSERT_EQ(100, send(fd_a, buf, 100, 0));
+	}
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_d, buf, BUF_SIZE, QUIET_MS));
+	EXPECT_EQ(before + 3, dropped(if_b));
 	EXPECT_TRUE(zc_books_balance(&z, NULL));
 	EXPECT_EQ(z.s.rx.size, z.s.rx.avail - z.s.rx.used);
 	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
@@ -1175,6 +1246,26 @@ static int send_meta(struct zc *z, const struct tpacket4_meta *m,
 	return 0;
 }
 
+/* Receives the segments that a packet of fill_ip4() was cut up into. */
+static void recv_segments(struct __test_metadata *_metadata, struct zc *z,
+			  int proto, unsigned int payload, unsigned int size,
+			  uint32_t seq)
+{
+	unsigned int from, head = L4 + header_len(proto);
+	static char buf[BUF_SIZE];
+	int len;
+
+	for (from = 0; from < payload; from += len - head) {
+		len = zc_recv(z, buf, sizeof(buf), WAIT_MS);
+		ASSERT_TRUE(ip4_ok(buf, len, proto, payload, from, seq)) {
+			TH_LOG("from %u: received %d", from, len);
+		}
+		ASSERT_TRUE(len == (int)(head + size) ||
+			    from + len - head == payload);
+		EXPECT_EQ(0U, z->s.got.flags & (TP4_META_CSUM | TP4_META_GSO));
+	}
+}
+
 /* The hardware finishes checksums of what is sent, and says of what is received
  * whether they are right, and its hash.
  */
@@ -1259,10 +1350,35 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	memmove(buf + 12, buf + 16, len - 16);
 	EXPECT_TRUE(ip4_ok(buf, len - 4, IPPROTO_UDP, 500, 0, 2));
 
-	/* what the hardware does not do */
+	/* segments, of a packet in one frame and in as many as it may have */
+	b.min_offset += 4;
+	for (i = 0; i < 12; i++) {
+		k = 1000 + 1200 * i;
+		fill_ip4(pkt, IPPROTO_TCP, k, i);
+		m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500 + i);
+		ASSERT_EQ(0, send_meta(&a, &m, pkt, L4 + 20 + k)) {
+			TH_LOG("%u bytes", k);
+		}
+		recv_segments(_metadata, &b, IPPROTO_TCP, k, 500 + i, i);
+	}
+	fill_ip6(pkt, 3000, 1);
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV6, 1400);
+	m.csum_start = L4_IP6;
+	ASSERT_EQ(0, send_meta(&a, &m, pkt, L4_IP6 + 20 + 3000));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(L4_IP6 + 20 + (i < 2 ? 1400 : 200),
+			  zc_recv(&b, buf, sizeof(buf), WAIT_MS));
+	/* no segments: too short, too long, or not of that kind */
 	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
-	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
-	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
+	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 63);
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, TX_LEN));
+	m.gso_size = 20000;
+	EXPECT_EQ(EMSGSIZE, send_meta(&a, &m, pkt, TX_LEN));
+	m.gso_size = 500;
+	m.gso_type = VIRTIO_NET_HDR_GSO_TCPV6;
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, TX_LEN));
+
+	/* what the hardware does not do */
 	m = csum_meta(IPPROTO_UDP);	/* not where that of TCP is */
 	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
 	m = csum_meta(IPPROTO_TCP);
@@ -1295,26 +1411,6 @@ TEST_F_TIMEOUT(port, metadata, 120)
 static bool offers(const char *offload)
 {
 	return !run("ethtool -k %s | grep '%s: on'", if_a, offload);
-}
-
-/* Receives the segments that a packet of fill_ip4() was cut up into. */
-static void recv_segments(struct __test_metadata *_metadata, struct zc *z,
-			  int proto, unsigned int payload, unsigned int size,
-			  uint32_t seq)
-{
-	unsigned int from, head = L4 + header_len(proto);
-	static char buf[BUF_SIZE];
-	int len;
-
-	for (from = 0; from < payload; from += len - head) {
-		len = zc_recv(z, buf, sizeof(buf), WAIT_MS);
-		ASSERT_TRUE(ip4_ok(buf, len, proto, payload, from, seq)) {
-			TH_LOG("from %u: received %d", from, len);
-		}
-		ASSERT_TRUE(len == (int)(head + size) ||
-			    from + len - head == payload);
-		EXPECT_EQ(0U, z->s.got.flags & (TP4_META_CSUM | TP4_META_GSO));
-	}
 }
 
 /* Sums elsewhere, in no packet that anybody knows, and where none can be */
@@ -1406,6 +1502,97 @@ static void expect_segments(struct __test_metadata *_metadata, struct zc *a,
 		recv_segments(_metadata, b, IPPROTO_TCP, 700, 700, 4 * k + 3);
 		ASSERT_TRUE(zc_reap_all(a, WAIT_MS));
 	}
+}
+
+/* A queue that is stopped while its pair is switched has not hung, however long
+ * the stack has sent nothing on it.
+ */
+TEST_F_TIMEOUT(port, switching_is_no_hang, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	__s64 before = ethtool_stat(if_b, "port.tx_timeout");
+	uint64_t end = now_ms() + 20000;
+	struct zc z;
+
+	if (is_virtio())
+		SKIP(return, "its queues are not stopped");
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	/* Whenever the watchdog looks, every five seconds */
+	while (now_ms() < end) {
+		ASSERT_EQ(0, zc_set(&z, 0));
+		ASSERT_EQ(0, zc_set(&z, 1));
+	}
+	EXPECT_EQ(before, ethtool_stat(if_b, "port.tx_timeout"));
+	zc_close(&z);
+}
+
+/* With the copy that the stack gets goes what the card knows of the packet. */
+TEST_F_TIMEOUT(port, copies_have_offloads, 120)
+{
+	bool valid = !is_virtio() || getenv("TPACKET4_PORT_VALID");
+	bool hash = !is_virtio() || !run("ethtool -K %s rxhash on", if_b);
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .headroom = HEADROOM };
+	struct pv4_cfg copy_cfg = {
+		.ifname = if_b, .rx_nr = pv4_min_descs(), .headroom = HEADROOM,
+		.meta = true,
+	};
+	static char pkt[BUF_SIZE], buf[BUF_SIZE];
+	unsigned int i, k, len, last = 0;
+	int fd_a, prog;
+	struct pv4 tap;
+	struct zc z;
+
+	ASSERT_EQ(0, both_mtu(port_mtu(4000)));
+	prog = xdp_const(XDP_PASS_TO_KERNEL, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	fd_a = plain_listener(_metadata, if_a);
+	for (k = 0; k < 4; k++) {
+		cfg.meta = k & 1;
+		cfg.to_stack = k & 2;
+		ASSERT_EQ(0, zc_open(&z, &cfg));
+		if (!cfg.to_stack)
+			ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		ASSERT_EQ(0, pv4_open(&tap, &copy_cfg));
+		ASSERT_EQ(0, pv4_setint(tap.fd, PACKET_IGNORE_OUTGOING, 1));
+		for (i = 0; i < 16; i++) {
+			unsigned int payload = i < 8 ? 400 : port_mtu(4000) - 40;
+			bool right = i % 4 != 3;
+
+			fill_ip4(pkt, IPPROTO_UDP, payload, i);
+			put16(pkt + L4, i % 2);		/* two flows */
+			len = L4 + header_len(IPPROTO_UDP) + payload;
+			if (right)
+				put16(pkt + L4 + check_at(IPPROTO_UDP),
+				      ~sum_up(pkt + L4, len - L4, 0));
+			ASSERT_EQ((int)len, send(fd_a, pkt, len, 0));
+			ASSERT_EQ((int)len, pv4_recv(&tap, buf, sizeof(buf),
+						     WAIT_MS));
+			EXPECT_EQ(0, memcmp(pkt, buf, len));
+			/* GRO computes what the card does not vouch for. */
+			if (valid || !right)
+				EXPECT_EQ(right ? TP4_META_RX_CSUM_VALID : 0U,
+					  tap.got.flags &
+					  TP4_META_RX_CSUM_VALID);
+			EXPECT_EQ(hash ? TP4_META_RX_HASH : 0U,
+				  tap.got.flags & TP4_META_RX_HASH);
+			if (hash && i)
+				EXPECT_NE(last, tap.got.hash);
+			last = tap.got.hash;
+			if (cfg.to_stack)
+				EXPECT_EQ((int)len, zc_recv(&z, buf, sizeof(buf),
+							    WAIT_MS));
+		}
+		EXPECT_TRUE(zc_books_balance(&z, NULL));
+		pv4_close(&tap);
+		if (!cfg.to_stack)
+			EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+		zc_close(&z);
+	}
+	close(fd_a);
+	close(prog);
 }
 
 /* A virtio_net device has the offloads that the machine offers: none, or sums

@@ -38,6 +38,7 @@ struct zc_cfg {
 	bool no_status;			/* map no status page */
 	bool meta;			/* TP4_RING_META */
 	bool to_stack;			/* TP4_RING_TO_STACK */
+	bool keep;			/* TP4_RING_KEEP */
 };
 
 /* ---- the books ---- */
@@ -159,7 +160,7 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 		.rx_nr = rx_nr, .tx_nr = tx_nr,
 		.frame_size = cfg->frame_size, .headroom = cfg->headroom,
 		.reserve = cfg->reserve, .meta = cfg->meta,
-		.to_stack = cfg->to_stack,
+		.to_stack = cfg->to_stack, .keep = cfg->keep,
 		.frames = (rx_nr + tx_nr) * (1 + cfg->sharers),
 	};
 	unsigned int i;

@@ -4,6 +4,7 @@
  * content, and the counters.
  */
 #include "fault.h"
+#include "zc_stopped.h"
 #include "zc_xdp_fixture.h"
 
 #define PKTS		12	/* of each key */
@@ -297,6 +298,59 @@ TEST_F(xdp, burst_to_stack)
 		expect_silence(_metadata, self);
 		expect_books(_metadata, self);
 	}
+}
+
+/* Nothing that the host needs waits for a program: by TP4_RING_TO_STACK, or by
+ * TP4_RING_KEEP for what the program passes.
+ */
+TEST_F_TIMEOUT(xdp, stopped, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .keep = true };
+	unsigned int n = pv4_fast() ? 500 : 5000;
+
+	if (!variant->zc_rx)
+		SKIP(return, "the stack does not depend on the program");
+	if (!variant->to_stack) {
+		zc_close(&self->rx);
+		ASSERT_EQ(0, zc_open(&self->rx, &cfg));
+	}
+	ASSERT_EQ(0, xdp_set_action(&self->x, STOPPED_STACK,
+				    XDP_PASS_TO_KERNEL));
+	pass_stopped(_metadata, &self->rx, self->plain_a, self->plain_b, n,
+		     variant->to_stack);
+	expect_books(_metadata, self);
+}
+
+/* A host whose filter is a generic program keeps it, or its packets. */
+TEST(generic_program_is_not_bypassed)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	struct zc z;
+	int prog;
+
+	pv4_net_setup(_metadata);
+	prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	EXPECT_EQ(-EBUSY, zc_open(&z, &cfg));
+	zc_close(&z);
+
+	/* It sees what the stack gets. */
+	cfg.to_stack = true;
+	EXPECT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(0, xdp_attach(if_b, -1, XDP_FLAGS_SKB_MODE));
+	EXPECT_EQ(0, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	EXPECT_EQ(0, xdp_attach(if_b, -1, XDP_FLAGS_SKB_MODE));
+	zc_close(&z);
+
+	cfg.to_stack = false;
+	ASSERT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	EXPECT_EQ(0, xdp_attach_native(if_b, prog));
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	zc_close(&z);
+	EXPECT_EQ(0, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	close(prog);
 }
 
 /* A tag is in the ring's packet, and is what the stack finds the VLAN by. */
