@@ -288,11 +288,21 @@ static void tx_chain_limit(struct kunit *test)
 /* A descriptor has room for 8 bits. */
 static void desc_error(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, EINVAL, tp4_desc_error(EINVAL));
-	KUNIT_EXPECT_EQ(test, EOPNOTSUPP, tp4_desc_error(EOPNOTSUPP));
-	KUNIT_EXPECT_EQ(test, EOPNOTSUPP, tp4_desc_error(ENOTSUPP));
-	KUNIT_EXPECT_EQ(test, EIO, tp4_desc_error(256));
-	KUNIT_EXPECT_EQ(test, EIO, tp4_desc_error(MAX_ERRNO));
+	static const struct {
+		int err;
+		u8 want;
+	} cases[] = {
+		{ EINVAL, EINVAL },
+		{ EOPNOTSUPP, EOPNOTSUPP },
+		{ ENOTSUPP, EOPNOTSUPP },
+		{ 256, EIO },
+		{ MAX_ERRNO, EIO },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ(test, cases[i].want,
+				tp4_desc_error(cases[i].err));
 }
 
 static void tx_take_each_slot_once(struct kunit *test)
