@@ -176,9 +176,7 @@ static inline void tp4q_store(struct tp4_queue *q, unsigned long pos,
  */
 static inline u8 tp4_desc_error(int err)
 {
-	if (likely(err <= U8_MAX))
-		return err;
-	return err == ENOTSUPP ? EOPNOTSUPP : EIO;
+	return likely(err <= U8_MAX) ? err : EIO;
 }
 
 /* TP4_DESC_KERNEL stays set until a descriptor is returned. Without this check

@@ -79,7 +79,7 @@ extern "C" {
 #include <stdlib.h>
 #define __tp4_assert(cond)	assert(cond)
 #else
-#define __tp4_assert(cond)	((void)0)
+#define __tp4_assert(cond)	((void)sizeof(cond))
 #endif
 
 /*
@@ -369,7 +369,7 @@ static inline void __tp4_desc_publish(struct tpacket4_desc *d, __u32 len,
  *         the frame starts with metadata, or 0
  */
 TP4_API void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
-				 __u32 len, __u16 offset, __u8 flags)
+			   __u32 len, __u16 offset, __u8 flags)
 {
 	d->idx = idx;
 	__tp4_desc_publish(d, len, offset, flags);
@@ -383,7 +383,7 @@ TP4_API void tp4_desc_give(struct tpacket4_desc *d, __u64 idx,
  * Copies length, offset, TP4_PKT_CONT and TP4_META, but not the error.
  */
 TP4_API void tp4_desc_move(struct tpacket4_desc *to,
-				 const struct tpacket4_desc *from)
+			   const struct tpacket4_desc *from)
 {
 #if UINTPTR_MAX > 0xffffffffu
 	__u64 word = *__tp4_word(from);
@@ -424,7 +424,7 @@ TP4_API int tp4_desc_ready(const struct tpacket4_desc *d)
  * @nr: their number, a power of two
  */
 TP4_API void tp4_ring_init(struct tp4_ring *r,
-				 struct tpacket4_desc *desc, unsigned int nr)
+			   struct tpacket4_desc *desc, unsigned int nr)
 {
 	memset(r, 0, sizeof(*r));
 	r->q.ring = desc;
@@ -463,7 +463,7 @@ TP4_API unsigned int tp4_ring_pending(const struct tp4_ring *r)
  * forwarded.
  */
 TP4_API struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
-						unsigned int i)
+					  unsigned int i)
 {
 	return &r->q.ring[(r->q.last_used_idx + i) & r->q.ring_mask];
 }
@@ -653,8 +653,8 @@ TP4_API void tp4_ring_take(struct tp4_ring *r, unsigned int n)
  * Return: the number of frames posted, less than @n if the ring is full.
  */
 TP4_API unsigned int tp4_ring_post(struct tp4_ring *r,
-					 const __u64 *frames,
-					 unsigned int n)
+				   const __u64 *frames,
+				   unsigned int n)
 {
 	unsigned int i;
 
@@ -705,8 +705,8 @@ TP4_API unsigned int tp4_ring_fill(struct tp4_ring *r, __u64 first,
  * Return: the number of descriptors posted: @n, or 0 if there is no room.
  */
 TP4_API unsigned int tp4_ring_send(struct tp4_ring *r,
-					 const struct tpacket4_desc *d,
-					 unsigned int n)
+				   const struct tpacket4_desc *d,
+				   unsigned int n)
 {
 	unsigned int i;
 
@@ -773,8 +773,8 @@ TP4_API void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
  * Return: the number of slots posted on @tx, less than @n if it is full.
  */
 TP4_API unsigned int tp4_ring_forward(struct tp4_ring *rx,
-					    struct tp4_ring *tx,
-					    unsigned int n)
+				      struct tp4_ring *tx,
+				      unsigned int n)
 {
 	struct tpacket4_desc *to = tx->q.ring, *from = rx->q.ring;
 	unsigned int to_mask = tx->q.ring_mask, from_mask = rx->q.ring_mask;
@@ -802,8 +802,8 @@ TP4_API unsigned int tp4_ring_forward(struct tp4_ring *rx,
  * Return: the number of frames posted, less than @n if @rx is full.
  */
 TP4_API unsigned int tp4_ring_refill(struct tp4_ring *tx,
-					   struct tp4_ring *rx,
-					   unsigned int n)
+				     struct tp4_ring *rx,
+				     unsigned int n)
 {
 	struct tpacket4_desc *to = rx->q.ring, *from = tx->q.ring;
 	unsigned int to_mask = rx->q.ring_mask, from_mask = tx->q.ring_mask;
@@ -837,7 +837,7 @@ TP4_API unsigned int tp4_ring_refill(struct tp4_ring *tx,
  * half of the slot is written.
  */
 TP4_API void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
-				   __u32 len, __u16 offset)
+			     __u32 len, __u16 offset)
 {
 	struct tpacket4_desc *d, *ring = r->q.ring;
 	unsigned int i, m;
@@ -1074,7 +1074,7 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * Return: 0, or -errno.
  */
 TP4_API int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
-				  __u32 frame_size)
+			    __u32 frame_size)
 {
 	return __tp4_area_create(a, nr_frames, frame_size,
 				 TP4_MFD_CLOEXEC | TP4_MFD_ALLOW_SEALING);
@@ -1094,7 +1094,7 @@ TP4_API int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * Return: 0, or -errno.
  */
 TP4_API int tp4_area_create_huge(struct tp4_area *a, __u32 nr_frames,
-				       __u32 frame_size)
+				 __u32 frame_size)
 {
 	if (!__tp4_area_create(a, nr_frames, frame_size,
 			       TP4_MFD_CLOEXEC | TP4_MFD_HUGETLB))
@@ -1149,7 +1149,7 @@ TP4_API void tp4_area_destroy(struct tp4_area *a)
  * exceeded.
  */
 TP4_API int tp4_area_register(const struct tp4_area *a, int fd,
-				    __u32 headroom)
+			      __u32 headroom)
 {
 	struct tpacket_memreg_req req;
 
@@ -1184,7 +1184,7 @@ TP4_API __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
  * Return: the start of the data, which has @d->len bytes.
  */
 TP4_API __u8 *tp4_data(const struct tp4_area *a,
-			     const struct tpacket4_desc *d)
+		       const struct tpacket4_desc *d)
 {
 	return tp4_frame(a, d->idx) + d->offset;
 }
@@ -1200,7 +1200,7 @@ TP4_API __u8 *tp4_data(const struct tp4_area *a,
  * Return: the metadata, or NULL if the packet has none.
  */
 TP4_API struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
-					     const struct tpacket4_desc *d)
+				       const struct tpacket4_desc *d)
 {
 	if (!(d->flags & TP4_META))
 		return NULL;
@@ -1215,7 +1215,7 @@ TP4_API struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
  * Return: the metadata, without any request.
  */
 TP4_API struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
-						 struct tpacket4_desc *d)
+					   struct tpacket4_desc *d)
 {
 	d->flags |= TP4_META;
 	return (struct tpacket4_meta *)memset(tp4_frame(a, d->idx), 0,
@@ -1230,7 +1230,7 @@ TP4_API struct tpacket4_meta *tp4_meta_new(const struct tp4_area *a,
  *          is
  */
 TP4_API void tp4_meta_csum(struct tpacket4_meta *m, __u16 start,
-				 __u16 offset)
+			   __u16 offset)
 {
 	m->csum_start = start;
 	m->csum_offset = offset;
@@ -1586,7 +1586,7 @@ TP4_API int tp4_rx_kick(struct tp4_socket *s)
  * Return: 0, or -errno.
  */
 TP4_API int tp4_stats(const struct tp4_socket *s,
-			    struct tpacket_stats_v4 *st)
+		      struct tpacket_stats_v4 *st)
 {
 	socklen_t len = sizeof(*st);
 
@@ -1612,7 +1612,7 @@ TP4_API int tp4_stats(const struct tp4_socket *s,
  * Return: 0, or -errno.
  */
 TP4_API int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
-				      int budget)
+				int budget)
 {
 	const int on = 1, fd = __tp4_fd(s);
 
@@ -1646,14 +1646,15 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 {
 	switch (where) {
 	case TP4_IN_OPTIONS:
-		return "options: at least one ring is needed, and either area or mr_fd; headroom is for area";
+		return "options: a ring, and area or mr_fd, are needed";
 	case TP4_IN_SOCKET:
 		return err == EPERM ? "a packet socket needs CAP_NET_RAW" :
 		       err == EBADF ? "the fd in the options is not open" :
 		       err == EAFNOSUPPORT ? "the kernel has no packet sockets" :
 		       NULL;
 	case TP4_IN_VERSION:
-		return err == EINVAL ? "the kernel has no TPACKET_V4 (CONFIG_PACKET_V4), or the socket uses PACKET_COPY_THRESH, PACKET_TX_HAS_OFF or PACKET_VNET_HDR" :
+		return err == EINVAL ?
+		       "no CONFIG_PACKET_V4, or the socket has an option of V1 to V3" :
 		       err == EBUSY ? "the socket already has rings" :
 		       err == ENOPROTOOPT || err == ENOTSOCK ?
 		       "the fd is not a packet socket" : NULL;
@@ -1662,30 +1663,31 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 		       err == ENOMEM ? "not enough memory for the frames" :
 		       NULL;
 	case TP4_IN_MMAP:
-		return err == EACCES ? "another process has registered the area, and has not set shared in it" :
+		return err == EACCES ?
+		       "another process registered the area without shared" :
 		       err == EINVAL ? "the rings have changed meanwhile" : NULL;
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "the frame size is not a power of two from 2048 to the page size, the headroom fills the frame, or the area is not page aligned";
+			return "wrong frame size, headroom or alignment of the area";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
 			return "the socket already has an area";
 		case ENOBUFS:
-			return "the area exceeds the limit of locked memory (RLIMIT_MEMLOCK, ulimit -l); CAP_IPC_LOCK lifts it";
+			return "the area exceeds RLIMIT_MEMLOCK (ulimit -l)";
 		case EFAULT:
 			return "a part of the area is not mapped, or not writable";
 		case ENOMEM:
 			return "not enough memory to map the area";
 		case EOPNOTSUPP:
-			return "the machine's data cache has aliases, or the area is in a file that cannot be pinned";
+			return "the area cannot be pinned, or the data cache has aliases";
 		}
 		return NULL;
 	case TP4_IN_RING:
 		switch (err) {
 		case EINVAL:
-			return "the number of descriptors is not a power of two that fills whole pages, the headroom leaves no room in a frame or none for metadata, or mr_fd has no area";
+			return "wrong number of descriptors or headroom, or no area";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBADF:
@@ -1693,7 +1695,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 		case ENOTSOCK:
 			return "mr_fd is not a socket";
 		case EACCES:
-			return "another process has registered the area of mr_fd, and has not set shared in it";
+			return "another process registered the area without shared";
 		case EBUSY:
 			return "the ring is mapped, in use or in zero-copy mode";
 		case ENOMEM:
@@ -1714,24 +1716,24 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		if (err == ENETDOWN)
 			return "the interface is down";
 		if (err == EBUSY)
-			return "the socket is in zero-copy mode, or the queue pair that it wants is in use";
+			return "the socket is in zero-copy mode, or the queue pair is in use";
 		if (err == EINVAL)
-			return "the socket is in a fanout group, or does not fulfil the conditions of zero-copy mode";
+			return "in a fanout group, or not suitable for zero-copy mode";
 		return __tp4_bound_error(TP4_IN_ZEROCOPY, err);
 	case TP4_IN_ZEROCOPY:
 		switch (err) {
 		case EINVAL:
-			return "zero-copy mode needs a ring, type SOCK_RAW, all protocols, one interface, no fanout group, and room for data behind the headroom of a frame";
+			return "needs a ring, SOCK_RAW, ETH_P_ALL, an interface, no fanout";
 		case EPERM:
-			return "zero-copy mode needs CAP_NET_ADMIN in the network namespace";
+			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:
-			return "the driver has no zero-copy mode, or the device does not support it";
+			return "the device has no zero-copy mode";
 		case ENXIO:
-			return "the device, or the other end of the veth pair, has no such queue pair";
+			return "the device, or its veth peer, has no such queue pair";
 		case EBUSY:
-			return "the queue pair is in use, by V4, AF_XDP or the driver, or this socket has another one or is still sending";
+			return "the queue pair or the socket is in use";
 		case EMSGSIZE:
-			return "a packet of the device's MTU needs more frames than the driver supports";
+			return "the MTU needs more frames than the driver supports";
 		case ENOMEM:
 			return "not enough memory for zero-copy mode";
 		}
@@ -1745,14 +1747,14 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		case ENETDOWN:
 			return "the device is down";
 		case ENOBUFS:
-			return "the device or its queueing discipline is full: kick again later";
+			return "the device or its qdisc is full: kick again later";
 		case EAGAIN:
 			return "the send buffer is full: kick again later";
 		case ETIMEDOUT:
 		case EINTR:
 			return "a timeout or a signal ended the call";
 		case EBUSY:
-			return "the ring was removed, or zero-copy mode entered or left, during the call";
+			return "the ring or the mode changed during the call";
 		}
 		return NULL;
 	case TP4_IN_WAIT:
@@ -1763,21 +1765,21 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		if (err == ECANCELED)
 			return where == TP4_IN_RX ?
 			       "zero-copy mode was turned off" :
-			       "zero-copy mode was turned off, or another descriptor of the packet is invalid";
+			       "zero-copy mode is off, or the packet is invalid";
 		if (err == ENETDOWN)
-			return "the device was removed, or moved to another network namespace";
+			return "the device was removed or moved to another namespace";
 		if (where == TP4_IN_RX)
 			return err == EINVAL ? "the area has no such frame" :
 			       NULL;
 		switch (err) {
 		case EINVAL:
-			return "the descriptor or its metadata is invalid: frame number, length, offset or flags";
+			return "the descriptor or its metadata is invalid";
 		case EMSGSIZE:
-			return "the packet is longer than the MTU, or has too many frames";
+			return "the packet is too long, or has too many frames";
 		case EOPNOTSUPP:
-			return "the device does not support what the metadata requests";
+			return "the device lacks an offload that the metadata requests";
 		case ENOBUFS:
-			return "a rule or the driver dropped the packet, or there is no carrier";
+			return "a qdisc, a rule or the driver dropped the packet";
 		case ENOMEM:
 			return "not enough memory to send the packet";
 		}
@@ -1817,7 +1819,7 @@ TP4_API const char *tp4_strerror(enum tp4_where where, int err)
  * @nr: number of frames; the lowest one is taken first
  */
 TP4_API void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
-				 __u64 first, unsigned int nr)
+			   __u64 first, unsigned int nr)
 {
 	unsigned int i;
 
@@ -1836,7 +1838,7 @@ TP4_API void tp4_pool_init(struct tp4_pool *p, __u64 *mem,
  * Return: the number of frames, less than @n if the pool is empty.
  */
 TP4_API unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
-					unsigned int n)
+				  unsigned int n)
 {
 	unsigned int i;
 
@@ -1854,7 +1856,7 @@ TP4_API unsigned int tp4_pool_get(struct tp4_pool *p, __u64 *frames,
  * @n: number of slots, at most what tp4_ring_peek() on @r returned
  */
 TP4_API void tp4_pool_put(struct tp4_pool *p, struct tp4_ring *r,
-				unsigned int n)
+			  unsigned int n)
 {
 	unsigned int i;
 

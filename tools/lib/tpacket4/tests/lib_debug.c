@@ -135,7 +135,7 @@ static int child(unsigned int i)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, failed = 0, nr = sizeof(tests) / sizeof(tests[0]);
+	unsigned int i, failed = 0, nr = sizeof(tests) / sizeof(*tests);
 	int status, ok;
 	pid_t pid;
 

@@ -356,16 +356,19 @@ FIXTURE_SETUP(seen)
 	ASSERT_EQ(0, zc_open(&self->rx, &rcfg));
 	for (i = 0; i < self->rx.s.rx.size / 2; i++)
 		zc_rx_post(&self->rx, i);
-	self->epfd = epoll_create1(0);
-	ASSERT_LE(0, self->epfd);
-	if (variant->epoll)
+	self->epfd = -1;
+	if (variant->epoll) {
+		self->epfd = epoll_create1(0);
+		ASSERT_LE(0, self->epfd);
 		ASSERT_EQ(0, epoll_ctl(self->epfd, EPOLL_CTL_ADD,
 				       self->rx.s.fd, &e));
+	}
 }
 
 FIXTURE_TEARDOWN(seen)
 {
-	close(self->epfd);
+	if (self->epfd >= 0)
+		close(self->epfd);
 	pv4_close(&self->tx);
 	zc_close(&self->rx);
 }
@@ -379,33 +382,31 @@ static void mark_seen(struct pv4_ring *r)
 }
 
 /* Number of sockets that are readable: 0 or 1, or less if it fails */
-static int readable(FIXTURE_DATA(seen) *self,
-		    const FIXTURE_VARIANT(seen) *variant, int ms)
+static int readable(int fd, int epfd, int ms)
 {
 	struct epoll_event e;
 
-	if (!variant->epoll)
-		return poll_for(self->rx.s.fd, POLLIN, ms) / POLLIN;
-	return epoll_wait(self->epfd, &e, 1, ms);
+	if (epfd < 0)
+		return poll_for(fd, POLLIN, ms) / POLLIN;
+	return epoll_wait(epfd, &e, 1, ms);
 }
 
 /* The reader sleeps although slots are not posted, and a packet wakes it. */
-static void sleep_and_wake(struct __test_metadata *_metadata,
-			   FIXTURE_DATA(seen) *self,
-			   const FIXTURE_VARIANT(seen) *variant)
+static void sleep_and_wake(struct __test_metadata *_metadata, struct pv4 *tx,
+			   int fd, int epfd)
 {
 	uint64_t start = now_ms();
 	pid_t pid = pv4_fork();
 
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		if (readable(self, variant, 2 * WAIT_MS) != 1)
+		if (readable(fd, epfd, 2 * WAIT_MS) != 1)
 			_exit(FAILED);
 		_exit(now_ms() - start >= 2 * WAIT_MS ? TIMED_OUT : READY);
 	}
 	ASSERT_EQ('S', wait_until_idle(pid));
 	EXPECT_EQ(-EAGAIN, exit_within(pid, QUIET_MS));
-	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 1));
+	ASSERT_EQ((int)pkt_len, send_one(tx, 1));
 	EXPECT_EQ(READY, exit_within(pid, 2 * WAIT_MS));
 }
 
@@ -415,18 +416,18 @@ TEST_F_TIMEOUT(seen, fewer_frames_than_slots, 120)
 	struct pv4_ring *r = &self->rx.s.rx;
 	unsigned int i;
 
-	EXPECT_EQ(0, readable(self, variant, 0));
+	EXPECT_EQ(0, readable(self->rx.s.fd, self->epfd, 0));
 	for (i = 0; i < 2 * r->size + 3; i++) {
 		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
-		ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+		ASSERT_EQ(1, readable(self->rx.s.fd, self->epfd, WAIT_MS));
 		ASSERT_EQ(1U, take_all(&self->rx, false));
 		mark_seen(r);
-		ASSERT_EQ(0, readable(self, variant, 0)) {
+		ASSERT_EQ(0, readable(self->rx.s.fd, self->epfd, 0)) {
 			TH_LOG("after packet %u", i);
 		}
 	}
 	for (i = 0; i < 5; i++) {
-		sleep_and_wake(_metadata, self, variant);
+		sleep_and_wake(_metadata, &self->tx, self->rx.s.fd, self->epfd);
 		EXPECT_EQ(1U, take_all(&self->rx, false));
 		mark_seen(r);
 	}
@@ -440,18 +441,20 @@ TEST_F_TIMEOUT(seen, frames_are_kept, 120)
 
 	for (i = 0; i < r->size / 2 - 1; i++) {
 		if (i < 5) {
-			sleep_and_wake(_metadata, self, variant);
+			sleep_and_wake(_metadata, &self->tx, self->rx.s.fd,
+				       self->epfd);
 		} else {
 			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
-			ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+			ASSERT_EQ(1, readable(self->rx.s.fd, self->epfd,
+					      WAIT_MS));
 		}
 		ASSERT_EQ(1U, take_all(&self->rx, true));
 		mark_seen(r);
-		ASSERT_EQ(0, readable(self, variant, 0)) {
+		ASSERT_EQ(0, readable(self->rx.s.fd, self->epfd, 0)) {
 			TH_LOG("after packet %u", i);
 		}
 	}
-	sleep_and_wake(_metadata, self, variant);
+	sleep_and_wake(_metadata, &self->tx, self->rx.s.fd, self->epfd);
 }
 
 /* As a program that forwards: each frame comes back a little later. */
@@ -465,17 +468,19 @@ TEST_F_TIMEOUT(seen, frames_come_back_later, 120)
 	for (i = 0; i < r->size; i++) {
 		k = i % ARRAY_SIZE(away);
 		if (i % 50 == 49)
-			sleep_and_wake(_metadata, self, variant);
+			sleep_and_wake(_metadata, &self->tx, self->rx.s.fd,
+				       self->epfd);
 		else
 			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
 		if (i % 50 != 49)
-			ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+			ASSERT_EQ(1, readable(self->rx.s.fd, self->epfd,
+					      WAIT_MS));
 		ASSERT_TRUE(zc_take(&self->rx, r, &d));
 		if (i >= ARRAY_SIZE(away))
 			zc_rx_post(&self->rx, away[k]);
 		away[k] = d.idx;
 		mark_seen(r);
-		ASSERT_EQ(0, readable(self, variant, 0)) {
+		ASSERT_EQ(0, readable(self->rx.s.fd, self->epfd, 0)) {
 			TH_LOG("after packet %u", i);
 		}
 	}
@@ -487,14 +492,14 @@ TEST_F_TIMEOUT(seen, packet_behind_the_mark, 120)
 	struct tpacket4_desc d;
 
 	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 1));
-	ASSERT_EQ(1, readable(self, variant, WAIT_MS));
+	ASSERT_EQ(1, readable(self->rx.s.fd, self->epfd, WAIT_MS));
 	ASSERT_TRUE(zc_take(&self->rx, &self->rx.s.rx, &d));
 	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 2));
 	mark_seen(&self->rx.s.rx);
-	EXPECT_EQ(1, readable(self, variant, WAIT_MS));
+	EXPECT_EQ(1, readable(self->rx.s.fd, self->epfd, WAIT_MS));
 	ASSERT_TRUE(zc_take(&self->rx, &self->rx.s.rx, &d));
 	mark_seen(&self->rx.s.rx);
-	sleep_and_wake(_metadata, self, variant);
+	sleep_and_wake(_metadata, &self->tx, self->rx.s.fd, self->epfd);
 }
 
 /* SO_RCVLOWAT counts what has not been seen. */
@@ -508,11 +513,11 @@ TEST_F_TIMEOUT(seen, as_many_as_wanted, 120)
 	for (round = 0; round < 5; round++) {
 		for (i = 0; i < 2; i++)
 			ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
-		EXPECT_EQ(0, readable(self, variant, QUIET_MS));
-		sleep_and_wake(_metadata, self, variant);
+		EXPECT_EQ(0, readable(self->rx.s.fd, self->epfd, QUIET_MS));
+		sleep_and_wake(_metadata, &self->tx, self->rx.s.fd, self->epfd);
 		EXPECT_EQ(3U, take_all(&self->rx, true));
 		mark_seen(&self->rx.s.rx);
-		EXPECT_EQ(0, readable(self, variant, 0));
+		EXPECT_EQ(0, readable(self->rx.s.fd, self->epfd, 0));
 	}
 }
 
@@ -544,7 +549,7 @@ TEST_F_TIMEOUT(seen, under_load, 240)
 		_exit(0);
 	}
 	while (*got < nr) {
-		ASSERT_EQ(1, readable(self, variant, WAIT_MS)) {
+		ASSERT_EQ(1, readable(self->rx.s.fd, self->epfd, WAIT_MS)) {
 			TH_LOG("packet %u", *got);
 		}
 		__atomic_fetch_add(got, take_all(&self->rx, false),
