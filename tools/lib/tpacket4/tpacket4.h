@@ -1646,7 +1646,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 {
 	switch (where) {
 	case TP4_IN_OPTIONS:
-		return "options: a ring, and area or mr_fd, are needed";
+		return "at least one ring is needed; area or mr_fd; headroom is for area";
 	case TP4_IN_SOCKET:
 		return err == EPERM ? "a packet socket needs CAP_NET_RAW" :
 		       err == EBADF ? "the fd in the options is not open" :
@@ -1654,7 +1654,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 		       NULL;
 	case TP4_IN_VERSION:
 		return err == EINVAL ?
-		       "no CONFIG_PACKET_V4, or the socket has an option of V1 to V3" :
+		       "no CONFIG_PACKET_V4, or PACKET_VNET_HDR, TX_HAS_OFF or COPY_THRESH" :
 		       err == EBUSY ? "the socket already has rings" :
 		       err == ENOPROTOOPT || err == ENOTSOCK ?
 		       "the fd is not a packet socket" : NULL;
@@ -1669,7 +1669,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "wrong frame size, headroom or alignment of the area";
+			return "frame size no power of two, headroom fills it, or area unaligned";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
@@ -1687,7 +1687,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_RING:
 		switch (err) {
 		case EINVAL:
-			return "wrong number of descriptors or headroom, or no area";
+			return "not a power of two in pages, no headroom, or mr_fd has no area";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBADF:
@@ -1718,12 +1718,12 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		if (err == EBUSY)
 			return "the socket is in zero-copy mode, or the queue pair is in use";
 		if (err == EINVAL)
-			return "in a fanout group, or not suitable for zero-copy mode";
+			return "the socket is in a fanout group, or cannot enter zero-copy mode";
 		return __tp4_bound_error(TP4_IN_ZEROCOPY, err);
 	case TP4_IN_ZEROCOPY:
 		switch (err) {
 		case EINVAL:
-			return "needs a ring, SOCK_RAW, ETH_P_ALL, an interface, no fanout";
+			return "needs a ring, SOCK_RAW, ETH_P_ALL, one interface and no fanout";
 		case EPERM:
 			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:

@@ -270,7 +270,9 @@ TEST_F(target, other_queue)
 	close(fd);
 }
 
-/* Generic XDP programs run in the stack and do not see packets of the queue. */
+/* Generic XDP programs run in the stack, would not see the packets of the queue,
+ * and are refused.
+ */
 TEST_F(target, generic)
 {
 	unsigned int i;
@@ -279,7 +281,7 @@ TEST_F(target, generic)
 						      1), 0));
 	for (i = 0; i < NR_KEYS; i++)
 		ASSERT_EQ(0, xdp_set_action(&self->x, i, XDP_DROP));
-	ASSERT_EQ(0, xdp_attach(if_b, self->x.prog, XDP_FLAGS_SKB_MODE));
+	ASSERT_EQ(-EBUSY, xdp_attach(if_b, self->x.prog, XDP_FLAGS_SKB_MODE));
 	for (i = 0; i < 300; i++) {
 		ASSERT_EQ(0, zc_send_seq(&self->a, 100 + i, key_seq(0, i)));
 		ASSERT_TRUE(packet_ok(self->buf,
@@ -290,6 +292,7 @@ TEST_F(target, generic)
 	EXPECT_EQ(0U, bpf_get(self->x.counts, 0));
 	/* after zero-copy mode it sees them */
 	ASSERT_EQ(0, zc_set(&self->b, 0));
+	ASSERT_EQ(0, xdp_attach(if_b, self->x.prog, XDP_FLAGS_SKB_MODE));
 	ASSERT_LE(0, zc_all_back(&self->b, ECANCELED, WAIT_MS));
 	zc_refill(&self->b);
 	ASSERT_EQ(0, zc_send_seq(&self->a, 100, key_seq(0, i)));
