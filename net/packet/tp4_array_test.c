@@ -1714,6 +1714,7 @@ static void no_frame_given_out_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, errors, 1);
 
 	/* All are back. */
+	tp4a_free(t->txa);
 	arrays_new(test, false);
 	KUNIT_EXPECT_EQ(test, tp4a_nr_handed_out(t->rxa), 0);
 }
