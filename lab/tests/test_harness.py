@@ -93,6 +93,7 @@ class HarnessTest(unittest.TestCase):
         for name in "lib", "probe", "tp4", "xskxceiver":
             self.fake(top, f"{xl710}/tests/{name}.sh", name)
         self.fake(top, f"{xl710}/run-qtest.sh", "qtest")
+        self.fake(top, "apps/tpgen/tests/unit.sh", "tpgen-unit")
         return top
 
     def fake(self, top: Path, name: str, says: str, then: str = "") -> None:
