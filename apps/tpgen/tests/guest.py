@@ -123,6 +123,12 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 
 def stop(process: subprocess.Popen[str]) -> tuple[str, str]:
+    # Before it starts its threads, the program blocks the signal.
+    until = time.monotonic() + LIMIT
+    tasks = Path(f"/proc/{process.pid}/task")
+    while process.poll() is None and len(list(tasks.iterdir())) < 2:
+        check(time.monotonic() < until, "no thread starts")
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     return finish(process)
 
@@ -766,6 +772,10 @@ def test_threads() -> None:
 
 def test_cpus() -> None:
     process = start("tx", "-i", A, "-q", "-R", 10, "-a", "0")
+    until = time.monotonic() + LIMIT
+    while len(list(Path(f"/proc/{process.pid}/task").iterdir())) < 2:
+        check(time.monotonic() < until, "no thread starts")
+        time.sleep(0.02)
     time.sleep(1)
     found = set()
     for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
