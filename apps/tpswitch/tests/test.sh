@@ -21,7 +21,8 @@ switch() {
 	./tpswitch -S "$sock" "$@" 2>"$tmp/err" &
 	pid=$!
 	for _ in {1..200}; do
-		[ ! -S "$sock".ctl ] || return 0
+		# A killed switch leaves its socket behind.
+		! ctl list >/dev/null 2>&1 || return 0
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
 	done
