@@ -174,44 +174,28 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
  */
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 {
-	unsigned int i, start = 0, run_to = TPSWITCH_DROP;
 	struct sw_port *in = src->port;
-	struct sw *sw = in->sw;
+	unsigned int i, start;
 	u16 to[SW_FRAGS];
-	u64 bytes = 0;
 
 	src->kept = 0;
 	if (likely(!in->special))
-		sw_lookup_batch(sw, in, frag, n, to);
+		in->count.in_bytes += sw_lookup_batch(in->sw, in, frag, n, to);
+	else
+		for (i = 0; i < n; i++)
+			to[i] = SW_TO_ODD;
 	for (i = 0; i < n; ) {
-		struct sw_frag *f = frag + i;
-
-		if (unlikely(f->word & SW_WORD_ODD) || unlikely(in->special) ||
-		    unlikely(f->len < ETH_HLEN)) {
-			if (i > start)
-				forward_run(src, frag + start, i - start,
-					    run_to);
-			in->count.in += i - start;
-			i += forward_odd(src, f, n - i);
-			start = i;
+		start = i;
+		if (unlikely(to[i] == SW_TO_ODD)) {
+			i += forward_odd(src, frag + i, n - i);
 			continue;
 		}
-		bytes += f->len;
-		if (unlikely(to[i] != run_to)) {
-			if (i > start)
-				forward_run(src, frag + start, i - start,
-					    run_to);
-			in->count.in += i - start;
-			start = i;
-			run_to = to[i];
-		}
-		i++;
+		while (++i < n && to[i] == to[start])
+			;
+		forward_run(src, frag + start, i - start, to[start]);
+		in->count.in += i - start;
 	}
-	if (i > start)
-		forward_run(src, frag + start, i - start, run_to);
-	in->count.in += i - start;
-	in->count.in_bytes += bytes;
 	/* All is copied, or kept: a program that does both is woken up once. */
 	src->ops->done(src, frag, n);
-	sw_flush(sw);
+	sw_flush(in->sw);
 }

@@ -12,13 +12,13 @@
 /* The high bits of the product depend on all bits of the address. */
 #define FACTOR		0x9e3779b97f4a7c15ull
 #define SHIFT		50
-#define MAC		0xffffffffffffull
-#define MULTICAST	1ull		/* of an address as mac_of() has it */
-#define LINK_LOCAL	0x0000c28001ull	/* 01:80:c2:00:00:xx */
+#define PORT		0xffffull	/* of struct sw_mac.key */
+#define MULTICAST	0x10000ull	/* of an address as mac_of() has it */
+#define LINK_LOCAL	0xc280010000ull	/* 01:80:c2:00:00:xx */
 
 /**
  * struct sw_mac - an address
- * @key: the address as mac_of() has it, and above it the port; 0: none
+ * @key: the address as mac_of() has it, and below it the port; 0: none
  * @seen: when a packet came from it, in seconds
  */
 struct sw_mac {
@@ -35,18 +35,23 @@ struct sw_macs {
 	struct sw_mac set[SETS][WAYS] __attribute__((__aligned__(64)));
 };
 
-/* An address, first byte in the lowest bits; reads two bytes more */
+/* An address, its first byte in bits 16 to 23; reads two bytes more */
 static inline u64 mac_of(const u8 *p)
 {
 	u64 mac;
 
 	memcpy(&mac, p, sizeof(mac));
-	return le64toh(mac) & MAC;
+	return le64toh(mac) << 16;
+}
+
+static inline bool same_mac(const struct sw_mac *m, u64 mac)
+{
+	return (m->key ^ mac) <= PORT;
 }
 
 static inline unsigned int port_of(const struct sw_mac *m)
 {
-	return m->key >> 48;
+	return m->key & PORT;
 }
 
 static inline struct sw_mac *set_of(struct sw *sw, u64 mac)
@@ -68,7 +73,7 @@ static void learn_slow(struct sw *sw, struct sw_port *in, u64 mac)
 	unsigned int i;
 
 	for (i = 0; i < WAYS; i++)
-		if ((set[i].key & MAC) == mac)
+		if (same_mac(&set[i], mac))
 			m = &set[i];
 	if (m && port_of(m) == in->nr) {
 		m->seen = sw->seconds;
@@ -88,7 +93,7 @@ static void learn_slow(struct sw *sw, struct sw_port *in, u64 mac)
 				m = &set[i];
 	}
 	forget_mac(sw, m);
-	m->key = mac | (u64)in->nr << 48;
+	m->key = mac | in->nr;
 	m->seen = sw->seconds;
 	in->macs++;
 }
@@ -97,7 +102,7 @@ static inline void learn(struct sw *sw, struct sw_port *in, u64 mac)
 {
 	struct sw_mac *m = set_of(sw, mac);
 
-	if (likely(m->key == (mac | (u64)in->nr << 48)))
+	if (likely(m->key == (mac | in->nr)))
 		m->seen = sw->seconds;
 	else
 		learn_slow(sw, in, mac);
@@ -107,7 +112,7 @@ static inline unsigned int find(struct sw *sw, u64 mac)
 {
 	const struct sw_mac *m = set_of(sw, mac), *end = m + WAYS;
 
-	while (unlikely((m->key & MAC) != mac))
+	while (unlikely(!same_mac(m, mac)))
 		if (++m == end)
 			return TPSWITCH_FLOOD;
 	if (unlikely(sw->seconds - m->seen > sw->age))
@@ -120,7 +125,7 @@ static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to,
 			     u64 from)
 {
 	/* the last byte of 01:80:c2:00:00:xx */
-	unsigned int last = (to & 0xffffffffffull) == LINK_LOCAL ? to >> 40 : 0;
+	unsigned int last = (to & ~(0xffull << 56)) == LINK_LOCAL ? to >> 56 : 0;
 
 	/* Pause frames are for the other end of the wire only. */
 	if (last != 1)
@@ -163,7 +168,7 @@ static u32 flow_hash(const u8 *data, u32 len)
 		proto = data[at + 6];
 		l4 = at + 40;
 	} else {
-		return (mac_of(data) ^ mac_of(data + 6)) * 0x9e3779b9u >> 16;
+		return (mac_of(data) ^ mac_of(data + 6)) * 0x9e3779b9u >> 32;
 	}
 	for (i = 0; i < 2 * alen; i += 4) {
 		u32 word;
@@ -233,7 +238,8 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 	case SW_HASH:
 		return spread(sw, in, data, len);
 	case SW_FILE:
-		return sw->file_lookup(data, len, in->nr);
+		to = sw->file_lookup(data, len, in->nr);
+		return to < TPSWITCH_DROP ? to : TPSWITCH_DROP;
 	}
 	return TPSWITCH_DROP;
 }
@@ -242,25 +248,36 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
  * sw_lookup_batch - find the ports of packets of one frame
  * @sw: switch
  * @in: the port that they come from
- * @frag: the frames; those with flags, errors or no header are left out
+ * @frag: the frames
  * @n: their number
- * @to: set to the ports
+ * @to: set to the ports, and to %SW_TO_ODD for the first frame of each packet that
+ *      has several, metadata or an error, or no header
+ *
+ * Return: the bytes of the packets whose ports were found.
  */
-void sw_lookup_batch(struct sw *sw, struct sw_port *in,
-		     const struct sw_frag *frag, unsigned int n, u16 *to)
+u64 sw_lookup_batch(struct sw *sw, struct sw_port *in,
+		    const struct sw_frag *frag, unsigned int n, u16 *to)
 {
 	/* In registers: what is stored in the loop could change them. */
-	const u64 key = (u64)in->nr << 48, factor = FACTOR;
+	const u64 nr = in->nr, factor = FACTOR;
 	bool learning = sw->lookup == SW_LEARN;
 	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
 	const u32 seconds = sw->seconds, age = sw->age;
 	const struct sw_frag *end = frag + n;
-	u64 dst, src;
+	u64 dst, src, bytes = 0;
 
 	for (; frag < end; frag++, to++) {
-		if (unlikely(frag->word & SW_WORD_ODD) ||
-		    unlikely(frag->len < ETH_HLEN))
+		if (unlikely(sw_is_odd(frag)) ||
+		    unlikely(frag->len < ETH_HLEN)) {
+			*to = SW_TO_ODD;
+			/* The rest of the packet does not start with addresses. */
+			while ((frag->flags & TP4_PKT_CONT) && frag + 1 < end) {
+				frag++;
+				to++;
+			}
 			continue;
+		}
+		bytes += frag->len;
 		__builtin_prefetch(frag[2].data);
 		if (unlikely(!learning)) {
 			*to = sw_lookup(sw, in, frag->data, frag->len);
@@ -273,16 +290,17 @@ void sw_lookup_batch(struct sw *sw, struct sw_port *in,
 			continue;
 		}
 		m = set[src * factor >> SHIFT];
-		if (likely(m->key == (src | key)))
+		if (likely(m->key == (src | nr)))
 			m->seen = seconds;
 		else
 			learn_slow(sw, in, src);
 		m = set[dst * factor >> SHIFT];
-		if (likely((m->key & MAC) == dst && seconds - m->seen <= age))
+		if (likely(same_mac(m, dst) && seconds - m->seen <= age))
 			*to = port_of(m);
 		else
 			*to = find(sw, dst);
 	}
+	return bytes;
 }
 
 /**
@@ -359,10 +377,10 @@ void sw_macs_print(struct sw *sw, FILE *file)
 
 		if (!m->key || seconds - m->seen > sw->age)
 			continue;
-		for (j = 0; j < 48; j += 8)
+		for (j = 16; j < 64; j += 8)
 			fprintf(file, "%02x%s",
 				(unsigned int)(m->key >> j) & 255,
-				j < 40 ? ":" : " ");
+				j < 56 ? ":" : " ");
 		fprintf(file, "%s %u\n", sw->ports[port_of(m)]->name,
 			seconds - m->seen);
 	}

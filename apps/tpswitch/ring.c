@@ -154,7 +154,7 @@ static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 		} else {
 			f->data = area + (idx << shift) + w.offset;
 		}
-		if (likely(!(w.word & SW_WORD_FLAGS) && !refuse)) {
+		if (likely(!(w.flags & (TP4_PKT_CONT | TP4_META)) && !refuse)) {
 			start = n;
 			continue;
 		}
@@ -371,6 +371,7 @@ static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
 	struct tpacket4_desc *rx = r->rx, *d;
 	const struct sw_frag *end = f + n;
 	u8 *area = r->area + headroom;
+	u32 len;
 	unsigned int out = 0;
 
 	if (unlikely(!rx))
@@ -381,7 +382,8 @@ static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
 	held = r->rx_held;
 	for (; f < end; f++) {
 		d = &rx[next & mask];
-		if (unlikely(f->len > room)) {
+		len = f->len;
+		if (unlikely(len > room)) {
 			struct sw_packet pkt = {
 				.frag = (struct sw_frag *)f, .nr = 1,
 				.len = f->len,
@@ -405,16 +407,15 @@ static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
 			next = r->rx_next;
 			continue;
 		}
-		sw_copy(area + (idx << shift), f->data, f->len);
+		sw_copy(area + (idx << shift), f->data, len);
 		if (unlikely(next == held))
-			r->rx_word = head | TP4_WORD(f->len, 0, 0);
+			r->rx_word = head | TP4_WORD(len, 0, 0);
 		else
-			__atomic_store_n(word_of(d),
-					 head | TP4_WORD(f->len, 0, 0),
+			__atomic_store_n(word_of(d), head | TP4_WORD(len, 0, 0),
 					 __ATOMIC_RELAXED);
 		next++;
 		out++;
-		sum += f->len;
+		sum += len;
 	}
 	r->rx_next = next;
 	*bytes += sum;

@@ -30,6 +30,9 @@ typedef __u64 u64;
 #define SW_WORD_ODD	(SW_WORD_FLAGS | TP4_WORD_ERROR)
 #define SW_WORD_KEEP	(~TP4_WORD(0, 0, 0xff) | SW_WORD_FLAGS)
 
+/* The packet is looked up on its own; not a value of tpswitch_lookup.h */
+#define SW_TO_ODD	0xffff
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define container_of(ptr, type, member) \
@@ -281,8 +284,8 @@ void sw_flush(struct sw *sw);
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
 unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len);
-void sw_lookup_batch(struct sw *sw, struct sw_port *in,
-		     const struct sw_frag *frag, unsigned int n, u16 *to);
+u64 sw_lookup_batch(struct sw *sw, struct sw_port *in,
+		    const struct sw_frag *frag, unsigned int n, u16 *to);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 
@@ -317,6 +320,13 @@ int sw_read_config(struct sw *sw, const char *file);
 
 /* client.c */
 int sw_ctl_main(int argc, char **argv);
+
+/* Is a frame refused, with metadata, or followed by more of its packet? */
+static inline bool sw_is_odd(const struct sw_frag *frag)
+{
+	/* A test of half a word: the constant needs no register. */
+	return (u32)(frag->word >> 32) & (u32)(SW_WORD_ODD >> 32);
+}
 
 /* Is a packet one that the receiver cannot take as it is? */
 static inline bool sw_needs_offload(const struct sw_port *out,

@@ -378,6 +378,25 @@ static void refused(void)
 	close(null);
 }
 
+/* Send a packet of two frames, both of which start with addresses. */
+static bool send_nested(struct client *c, unsigned int to, unsigned int from,
+			unsigned int inner)
+{
+	struct tpacket4_desc d[2] = {
+		{ .idx = NR, .len = 60, .flags = TP4_PKT_CONT },
+		{ .idx = NR + 1, .len = 60 },
+	};
+	__u8 *p = tp4_frame(&c->area, NR);
+
+	set_mac(p, to);
+	set_mac(p + 6, from);
+	p = tp4_frame(&c->area, NR + 1);
+	set_mac(p, to);
+	set_mac(p + 6, inner);
+	tp4_ring_send(&c->s.tx, d, 2);
+	return sent(c);
+}
+
 static void learning(void)
 {
 	struct client c[3];
@@ -400,6 +419,11 @@ static void learning(void)
 	check(receive(&c[0]) == 60 && nothing(&c[1]), "not known any more");
 	check(send_now(&c[0], 2, 1), "not sent");
 	check(receive(&c[2]) == 60 && nothing(&c[1]), "not moved");
+	/* Only the first frame of a packet has addresses. */
+	check(send_nested(&c[1], 1, 3, 2), "not sent");
+	check(receive(&c[0]) == 120, "not received");
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[2]) == 60 && nothing(&c[1]), "learned from data");
 	/* To itself, to all, for bridges only, from nobody */
 	check(send_now(&c[0], 1, 1), "not sent");
 	check(nothing(&c[0]) && nothing(&c[1]) && nothing(&c[2]), "to itself");
