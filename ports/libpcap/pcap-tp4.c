@@ -31,8 +31,9 @@
  * descriptor for each frame that is posted to the kernel.  pcap-linux.c sets
  * up the socket, filters, waits, and hands packets to the callback, as for the
  * older versions; this file handles the ring and V4's zero-copy mode, in which
- * the socket has a queue of a network adapter for itself.  It is selected by
- * the device name, "zc:eth0" or, for queue 3, "zc:eth0:3"; with
+ * a socket has a queue of a network adapter for itself.  It is selected by
+ * the device name: "zc:eth0" for all queues, each with a socket and a ring over
+ * the same memory, "zc:eth0:3" for queue 3, or "zc:eth0:2-5"; with
  * "zc:eth0+stack" the host gets the packets, too.
  */
 
@@ -47,6 +48,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <net/if.h>
 #include <linux/filter.h>
@@ -71,38 +73,73 @@
 #define MAX_FRAMES	(1024*1024)
 
 /*
+ * The most queues that a network device of Linux can have.
+ */
+#define MAX_QUEUES	4096
+
+/*
  * Packets to be woken for where they may gather.  More would come through
  * a reader's pipe in bursts that it has no room for.
  */
 #define GATHER		512
 
 /*
- * Lend all frames to the kernel.
+ * How many receive queues does a device have?  0: we don't know.
  */
-static void
-post_frames(struct pcap_tp4 *tp4)
+static u_int
+count_queues(const char *device)
 {
-	__u64 frame;
+	char path[PATH_MAX];
+	u_int n = 0;
 
-	for (frame = 0; frame < tp4->area.nr_frames; frame++)
-		tp4_ring_post(&tp4->sock.rx, &frame, 1);
+	for (;;) {
+		snprintf(path, sizeof(path), "/sys/class/net/%s/queues/rx-%u",
+		    device, n);
+		if (access(path, F_OK) == -1)
+			return (n);
+		n++;
+	}
 }
 
 /*
- * Get memory for the packets.
+ * Frames that each queue has for itself.
+ */
+static u_int
+frames_per_queue(const struct pcap_tp4 *tp4)
+{
+	return (tp4->area.nr_frames / tp4->nr_queues);
+}
+
+/*
+ * Lend a queue's frames to the kernel.
+ */
+static void
+post_frames(struct pcap_tp4 *tp4, u_int nr)
+{
+	u_int n = frames_per_queue(tp4);
+	__u64 frame;
+
+	for (frame = (__u64)nr * n; frame < (__u64)(nr + 1) * n; frame++)
+		tp4_ring_post(&tp4->queues[nr].sock.rx, &frame, 1);
+}
+
+/*
+ * Get memory for the packets.  The queues share the buffer that was asked for,
+ * but each has as many frames as a capture must have at least.
  */
 static int
 create_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
     u_int headroom)
 {
-	u_int buffer_size = handle->opt.buffer_size;
-	u_int frames = MIN_FRAMES;
+	u_int wanted = handle->opt.buffer_size / frame_size / tp4->nr_queues;
+	u_int frames = MIN_FRAMES;	/* per queue */
 	int err;
 
-	while (frames < buffer_size / frame_size && frames < MAX_FRAMES)
+	while (frames < wanted && frames < MAX_FRAMES)
 		frames *= 2;
 	for (;;) {
-		err = tp4_area_create(&tp4->area, frames, frame_size);
+		err = tp4_area_create(&tp4->area, frames * tp4->nr_queues,
+		    frame_size);
 		if (err == 0) {
 			err = tp4_area_register(&tp4->area, handle->fd,
 			    headroom);
@@ -119,7 +156,7 @@ create_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
 		if ((err != -ENOBUFS && err != -ENOMEM) ||
 		    frames * sizeof(struct tpacket4_desc) <
 		    (size_t)getpagesize() ||
-		    (!tp4->zerocopy && frames < buffer_size / frame_size)) {
+		    (!tp4->zerocopy && frames < wanted)) {
 			errno = -err;
 			return (-1);
 		}
@@ -127,26 +164,27 @@ create_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
 }
 
 /*
- * Make a ring that has a descriptor for each frame of the memory.
+ * Make a ring that has a descriptor for each frame of its queue, on the socket
+ * "fd" or, if that's 0, on a new one.
  */
 static int
-create_ring(struct pcap_tp4 *tp4, pcap_t *handle)
+create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int nr, int fd)
 {
 	struct tp4_options options;
 	int err;
 
 	memset(&options, 0, sizeof(options));
 	options.mr_fd = handle->fd;
-	options.rx_nr = tp4->area.nr_frames;
-	options.fd = handle->fd;
+	options.rx_nr = frames_per_queue(tp4);
+	options.fd = fd;
 	options.meta = 1;
 	options.to_stack = handle->opt.zc_stack;
-	err = tp4_open(&tp4->sock, &options);
+	err = tp4_open(&tp4->queues[nr].sock, &options);
 	if (err != 0) {
 		errno = -err;
 		return (-1);
 	}
-	post_frames(tp4);
+	post_frames(tp4, nr);
 	return (0);
 }
 
@@ -191,6 +229,19 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	if (tp4 == NULL)
 		return (NULL);
 	tp4->zerocopy = zerocopy;
+	tp4->epoll_fd = -1;
+	tp4->nr_queues = 1;
+	if (zerocopy) {
+		tp4->nr_queues = handle->opt.zc_queues;
+		if (tp4->nr_queues == 0)
+			tp4->nr_queues = count_queues(handle->opt.device);
+		if (tp4->nr_queues == 0)
+			tp4->nr_queues = 1;
+	}
+	tp4->queues = calloc(tp4->nr_queues, sizeof(*tp4->queues));
+	if (tp4->queues == NULL)
+		goto fail;
+	tp4->q = tp4->queues;
 
 	/*
 	 * The metadata at the start of the frame makes room for the struct
@@ -212,7 +263,7 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 			goto fail;
 	}
 	if (create_area(tp4, handle, frame_size, headroom) == 0 &&
-	    create_ring(tp4, handle) == 0)
+	    create_ring(tp4, handle, 0, fd) == 0)
 		return (tp4);
 
 fail:
@@ -223,20 +274,110 @@ fail:
 }
 
 /*
- * Free the ring; the caller closes the socket.
+ * Free the rings, and close all sockets but the first one, which is the
+ * caller's.
  */
 void
 pcap_tp4_close(struct pcap_tp4 *tp4)
 {
-	if (tp4->sock.map != NULL)
-		munmap(tp4->sock.map, tp4->sock.map_len);
+	u_int i;
+
+	for (i = 1; tp4->queues != NULL && i < tp4->nr_queues; i++)
+		tp4_close(&tp4->queues[i].sock);
+	if (tp4->epoll_fd != -1)
+		close(tp4->epoll_fd);
+	if (tp4->queues != NULL && tp4->queues[0].sock.map != NULL)
+		munmap(tp4->queues[0].sock.map, tp4->queues[0].sock.map_len);
 	tp4_area_destroy(&tp4->area);
+	free(tp4->queues);
 	free(tp4->joined);
 	free(tp4);
 }
 
 /*
- * Enter zero-copy mode on the queue that the device name selects.
+ * Open the socket of another queue than the first, in zero-copy mode.
+ *
+ * Returns 0 or a negative errno.
+ */
+static int
+open_queue(pcap_t *handle, struct pcap_tp4 *tp4, u_int nr)
+{
+	struct tp4_socket *sock = &tp4->queues[nr].sock;
+	socklen_t len = sizeof(int);
+	int err, stamps;
+
+	if (create_ring(tp4, handle, nr, 0) == -1)
+		return (-errno);
+	/*
+	 * The same time stamps as those of the first.
+	 */
+	if (getsockopt(handle->fd, SOL_PACKET, PACKET_TIMESTAMP, &stamps,
+	    &len) == -1 ||
+	    setsockopt(sock->fd, SOL_PACKET, PACKET_TIMESTAMP, &stamps,
+	    sizeof(stamps)) == -1)
+		return (-errno);
+	err = tp4_zerocopy(sock, handle->opt.zc_queue + nr);
+	if (err == 0)
+		err = tp4_bind(sock, (int)if_nametoindex(handle->opt.device));
+	return (err);
+}
+
+/*
+ * Make one file descriptor to wait for all queues.
+ */
+static int
+create_epoll(struct pcap_tp4 *tp4)
+{
+	struct epoll_event event;
+	u_int i;
+
+	memset(&event, 0, sizeof(event));
+	event.events = EPOLLIN;
+	tp4->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (tp4->epoll_fd == -1)
+		return (-errno);
+	for (i = 0; i < tp4->nr_queues; i++) {
+		if (epoll_ctl(tp4->epoll_fd, EPOLL_CTL_ADD,
+		    tp4->queues[i].sock.fd, &event) == -1)
+			return (-errno);
+	}
+	return (0);
+}
+
+/*
+ * Zero-copy mode is on: is there something that the user should know of?
+ */
+static int
+warn_of_zerocopy(pcap_t *handle, const struct pcap_tp4 *tp4)
+{
+	u_int first = handle->opt.zc_queue - 1;
+	char which[64] = "";
+	int more_queues;
+
+	more_queues = tp4->nr_queues != count_queues(handle->opt.device);
+	if (more_queues && tp4->nr_queues == 1)
+		snprintf(which, sizeof(which), "queue %u of ", first);
+	else if (more_queues)
+		snprintf(which, sizeof(which), "queues %u to %u of ", first,
+		    first + tp4->nr_queues - 1);
+	if (!handle->opt.zc_stack) {
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "zero-copy mode: the host does not see packets received on %s%s%s",
+		    which, handle->opt.device, more_queues ?
+		    "; packets received on other queues are not captured" : "");
+		return (PCAP_WARNING);
+	}
+	if (more_queues) {
+		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
+		    "zero-copy mode: only packets received on %s%s are captured",
+		    which, handle->opt.device);
+		return (PCAP_WARNING);
+	}
+	return (0);
+}
+
+/*
+ * Enter zero-copy mode on the queues that the device name selects.
  *
  * Returns 0, PCAP_WARNING if the host doesn't see the packets or if we don't
  * see all of them, or a PCAP_ERROR_ value.
@@ -246,31 +387,20 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 {
 	const char *device = handle->opt.device;
 	u_int queue = handle->opt.zc_queue - 1;
-	char path[PATH_MAX];
-	int more_queues;
+	u_int i;
 	int err;
 
-	err = tp4_zerocopy(&tp4->sock, handle->opt.zc_queue);
+	err = tp4_zerocopy(&tp4->queues[0].sock, handle->opt.zc_queue);
+	for (i = 1; err == 0 && i < tp4->nr_queues; i++) {
+		queue++;
+		err = open_queue(handle, tp4, i);
+	}
+	if (err == 0 && tp4->nr_queues > 1)
+		err = create_epoll(tp4);
 	switch (-err) {
 
 	case 0:
-		snprintf(path, sizeof(path),
-		    "/sys/class/net/%s/queues/rx-1", device);
-		more_queues = access(path, F_OK) == 0;
-		if (!handle->opt.zc_stack) {
-			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-			    "zero-copy mode: the host does not see packets received on queue %u of %s%s",
-			    queue, device, more_queues ?
-			    "; packets received on other queues are not captured" : "");
-			return (PCAP_WARNING);
-		}
-		if (more_queues) {
-			snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-			    "zero-copy mode: only packets received on queue %u of %s are captured",
-			    queue, device);
-			return (PCAP_WARNING);
-		}
-		return (0);
+		return (warn_of_zerocopy(handle, tp4));
 
 	case EOPNOTSUPP:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
@@ -295,9 +425,75 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 
 	default:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "%s: can't enable zero-copy mode: %s", device,
-		    pcap_strerror(-err));
+		    "%s: can't enable zero-copy mode of queue %u: %s", device,
+		    queue, pcap_strerror(-err));
 		return (PCAP_ERROR);
+	}
+}
+
+/*
+ * The file descriptor to wait for packets with.
+ */
+int
+pcap_tp4_fd(const struct pcap_tp4 *tp4)
+{
+	return (tp4->epoll_fd != -1 ? tp4->epoll_fd : tp4->queues[0].sock.fd);
+}
+
+/*
+ * What events of pcap_tp4_fd() mean.  That of several queues is also ready
+ * when one of them has an error, which it doesn't report as such.
+ */
+short
+pcap_tp4_events(const struct pcap_tp4 *tp4, short events)
+{
+	struct pollfd pfd;
+	u_int i;
+
+	if (tp4->epoll_fd == -1 || events == 0)
+		return (events);
+	for (i = 0; i < tp4->nr_queues; i++) {
+		pfd.fd = tp4->queues[i].sock.fd;
+		pfd.events = POLLIN;
+		if (poll(&pfd, 1, 0) == 1)
+			events |= pfd.revents;
+	}
+	return (events);
+}
+
+/*
+ * Get, and clear, the error of a queue other than the first.
+ */
+int
+pcap_tp4_error(const struct pcap_tp4 *tp4)
+{
+	socklen_t len;
+	int err = 0;
+	u_int i;
+
+	for (i = 1; err == 0 && i < tp4->nr_queues; i++) {
+		len = sizeof(err);
+		if (getsockopt(tp4->queues[i].sock.fd, SOL_SOCKET, SO_ERROR,
+		    &err, &len) == -1)
+			err = errno;
+	}
+	return (err);
+}
+
+/*
+ * Add the statistics of the other queues to those of the first.
+ */
+void
+pcap_tp4_add_stats(const struct pcap_tp4 *tp4, struct pcap_stat *stat)
+{
+	struct tpacket_stats_v4 stats;
+	u_int i;
+
+	for (i = 1; i < tp4->nr_queues; i++) {
+		if (tp4_stats(&tp4->queues[i].sock, &stats) == 0) {
+			stat->ps_recv += stats.tp_packets;
+			stat->ps_drop += stats.tp_drops;
+		}
 	}
 }
 
@@ -307,10 +503,10 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 void
 pcap_tp4_give_back(struct pcap_tp4 *tp4)
 {
-	struct tp4_ring *ring = &tp4->sock.rx;
+	struct tp4_ring *ring = &tp4->q->sock.rx;
 
-	tp4_ring_recycle(ring, tp4->done);
-	tp4->done = 0;
+	tp4_ring_recycle(ring, tp4->q->done);
+	tp4->q->done = 0;
 	if (ring->seen == 0)
 		tp4_ring_prepare_poll(ring);
 }
@@ -322,18 +518,58 @@ pcap_tp4_give_back(struct pcap_tp4 *tp4)
 int
 pcap_tp4_look(struct pcap_tp4 *tp4)
 {
+	struct tp4_socket *sock = &tp4->q->sock;
 	struct pollfd pfd;
 
-	if (tp4->zerocopy && tp4_rx_need_kick(&tp4->sock)) {
+	if (tp4->zerocopy && tp4_rx_need_kick(sock)) {
 		/*
 		 * Not tp4_rx_kick(): an error of the socket is left to
 		 * whoever waits for packets.
 		 */
-		pfd.fd = tp4->sock.fd;
+		pfd.fd = sock->fd;
 		pfd.events = POLLIN;
 		(void)poll(&pfd, 1, 0);
 	}
-	return (tp4_ring_peek(&tp4->sock.rx, PCAP_TP4_BATCH) != 0);
+	return (tp4_ring_peek(&sock->rx, PCAP_TP4_BATCH) != 0);
+}
+
+/*
+ * Of several queues, make the one current whose next packet is the oldest.
+ *
+ * Returns 0 if there is no packet.
+ */
+int
+pcap_tp4_pick(struct pcap_tp4 *tp4)
+{
+	struct pcap_tp4_queue *best = NULL, *q;
+	const struct tpacket4_desc *d;
+	struct timespec when;
+	u_int i;
+
+	for (i = 0; i < tp4->nr_queues; i++) {
+		q = tp4->q = &tp4->queues[i];
+		if (q->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
+			continue;
+		if (!q->stamped) {
+			/*
+			 * What has an error isn't a packet, and has no time.
+			 */
+			d = pcap_tp4_slot(tp4, 0);
+			q->stamp = 0;
+			if (d->error == 0) {
+				when = tp4_meta_time(tp4_meta(&tp4->area, d));
+				q->stamp = (uint64_t)when.tv_sec * 1000000000 +
+				    when.tv_nsec;
+			}
+			q->stamped = 1;
+		}
+		if (best == NULL || q->stamp < best->stamp)
+			best = q;
+	}
+	if (best == NULL)
+		return (0);
+	tp4->q = best;
+	return (1);
 }
 
 /*
@@ -346,8 +582,8 @@ count_frames(struct pcap_tp4 *tp4)
 	u_int n, last;
 
 	for (n = 1; ; n++) {
-		last = tp4->done + n;
-		if (tp4_ring_peek(&tp4->sock.rx, last) != last)
+		last = tp4->q->done + n;
+		if (tp4_ring_peek(&tp4->q->sock.rx, last) != last)
 			return (0);
 		if (!(pcap_tp4_slot(tp4, n - 1)->flags & TP4_PKT_CONT))
 			return (n);
@@ -418,9 +654,19 @@ pcap_tp4_next_long(struct pcap_tp4 *tp4)
 		 * no memory for it.
 		 */
 		pcap_tp4_release(tp4);
-	} while (tp4->sock.rx.seen != 0 || pcap_tp4_look(tp4));
+	} while (tp4->q->sock.rx.seen != 0 || pcap_tp4_look(tp4));
 	pcap_tp4_give_back(tp4);
 	return (0);
+}
+
+static void
+set_lowat(struct pcap_tp4 *tp4, int slots)
+{
+	u_int i;
+
+	for (i = 0; i < tp4->nr_queues; i++)
+		(void)setsockopt(tp4->queues[i].sock.fd, SOL_SOCKET,
+		    SO_RCVLOWAT, &slots, sizeof(slots));
 }
 
 /*
@@ -432,22 +678,19 @@ pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 {
 	struct pollfd fds[2];
 	int slots = GATHER;
-	int one = 1;
 
-	if (tp4->area.nr_frames / 4 < GATHER)
-		slots = (int)tp4->area.nr_frames / 4;
-	fds[0].fd = tp4->sock.fd;
+	if (frames_per_queue(tp4) / 4 < GATHER)
+		slots = (int)frames_per_queue(tp4) / 4;
+	fds[0].fd = pcap_tp4_fd(tp4);
 	fds[0].events = POLLIN;
 	fds[1].fd = breakloop_fd;
 	fds[1].events = POLLIN;
 	/*
 	 * Whoever selects on the socket is to hear of each.
 	 */
-	(void)setsockopt(tp4->sock.fd, SOL_SOCKET, SO_RCVLOWAT, &slots,
-	    sizeof(slots));
+	set_lowat(tp4, slots);
 	(void)poll(fds, 2, timeout);
-	(void)setsockopt(tp4->sock.fd, SOL_SOCKET, SO_RCVLOWAT, &one,
-	    sizeof(one));
+	set_lowat(tp4, 1);
 }
 
 /*
@@ -456,7 +699,7 @@ pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 int
 pcap_tp4_pending(struct pcap_tp4 *tp4)
 {
-	u_int slots = tp4_ring_peek(&tp4->sock.rx, INT_MAX) - tp4->done;
+	u_int slots = tp4_ring_peek(&tp4->q->sock.rx, INT_MAX) - tp4->q->done;
 	u_int i;
 	int n = 0;
 
@@ -472,7 +715,8 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 {
 	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
 	size_t suffix_len = sizeof(STACK_SUFFIX) - 1;
-	unsigned long queue = 0;
+	unsigned long queue = 0, last = 0;
+	u_int queues = 0;
 	char *name, *colon, *end;
 	int to_stack;
 	size_t len;
@@ -495,19 +739,24 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 		name[len - suffix_len] = '\0';
 	colon = strchr(name, ':');
 	if (colon != NULL) {
-		queue = strtoul(colon + 1, &end, 10);
+		queue = last = strtoul(colon + 1, &end, 10);
+		if (colon[1] >= '0' && colon[1] <= '9' && *end == '-' &&
+		    end[1] >= '0' && end[1] <= '9')
+			last = strtoul(end + 1, &end, 10);
 		if (colon[1] < '0' || colon[1] > '9' || *end != '\0' ||
-		    queue >= INT_MAX) {
+		    last < queue || last >= MAX_QUEUES) {
 			snprintf(errbuf, PCAP_ERRBUF_SIZE,
-			    ZC_PREFIX "%s: \"%s\" is not the number of a queue",
+			    ZC_PREFIX "%s: \"%s\" is not the number of a queue, or FIRST-LAST",
 			    name, colon + 1);
 			return (NULL);
 		}
+		queues = (u_int)(last - queue) + 1;
 		*colon = '\0';
 	}
 	p = pcap_create_interface(name, errbuf);
 	if (p != NULL) {
 		p->opt.zc_queue = (u_int)queue + 1;
+		p->opt.zc_queues = queues;
 		p->opt.zc_stack = to_stack;
 	}
 	return (p);

@@ -49,11 +49,23 @@ struct pcap_tp4_packet {
 	uint16_t vlan_tpid;
 };
 
+/*
+ * A socket with a ring: the only one or, in zero-copy mode, that of a queue.
+ */
+struct pcap_tp4_queue {
+	struct tp4_socket sock;
+	u_int	done;		/* frames read that aren't given back yet */
+	int	stamped;	/* "stamp" is valid */
+	uint64_t stamp;		/* time of the next packet */
+};
+
 struct pcap_tp4 {
 	struct tp4_area	area;
-	struct tp4_socket sock;
+	struct pcap_tp4_queue *queues;
+	u_int	nr_queues;
+	struct pcap_tp4_queue *q;	/* that of the current packet */
+	int	epoll_fd;	/* for several queues, else -1 */
 	u_int	frames;		/* frames that the current packet has */
-	u_int	done;		/* frames before it that aren't given back yet */
 	u_int	join_len;	/* bytes to join of a packet of several frames */
 	int	zerocopy;
 	u_char	*joined;	/* for a packet of several frames */
@@ -68,7 +80,13 @@ struct pcap_tp4 *pcap_tp4_open(pcap_t *handle, u_int reserve);
 int	pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4);
 void	pcap_tp4_close(struct pcap_tp4 *tp4);
 
+int	pcap_tp4_fd(const struct pcap_tp4 *tp4);
+short	pcap_tp4_events(const struct pcap_tp4 *tp4, short events);
+int	pcap_tp4_error(const struct pcap_tp4 *tp4);
+void	pcap_tp4_add_stats(const struct pcap_tp4 *tp4, struct pcap_stat *stat);
+
 int	pcap_tp4_look(struct pcap_tp4 *tp4);
+int	pcap_tp4_pick(struct pcap_tp4 *tp4);
 int	pcap_tp4_next_long(struct pcap_tp4 *tp4);
 void	pcap_tp4_give_back(struct pcap_tp4 *tp4);
 void	pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout);
@@ -84,7 +102,7 @@ int	pcap_tp4_pending(struct pcap_tp4 *tp4);
 static inline const struct tpacket4_desc *
 pcap_tp4_slot(const struct pcap_tp4 *tp4, u_int i)
 {
-	return (tp4_ring_at(&tp4->sock.rx, tp4->done + i));
+	return (tp4_ring_at(&tp4->q->sock.rx, tp4->q->done + i));
 }
 
 /*
@@ -138,7 +156,9 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 {
 	const struct tpacket4_desc *d;
 
-	if (tp4->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
+	if (tp4->nr_queues > 1 && !pcap_tp4_pick(tp4))
+		return (0);
+	if (tp4->q->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
 		return (0);
 	d = pcap_tp4_slot(tp4, 0);
 	if ((d->flags & TP4_PKT_CONT) || d->error != 0) {
@@ -161,8 +181,11 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 static inline void
 pcap_tp4_release(struct pcap_tp4 *tp4)
 {
-	tp4->done += tp4->frames;
-	if (tp4->done == tp4->sock.rx.seen || tp4->done >= PCAP_TP4_BATCH)
+	struct pcap_tp4_queue *q = tp4->q;
+
+	q->done += tp4->frames;
+	q->stamped = 0;
+	if (q->done == q->sock.rx.seen || q->done >= PCAP_TP4_BATCH)
 		pcap_tp4_give_back(tp4);
 }
 

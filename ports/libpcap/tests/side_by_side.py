@@ -194,6 +194,12 @@ sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(nr):
     sock.sendto(i.to_bytes(4, "big") + bytes(size), (address, 4242))
 """
+FLOWS = """
+import socket, sys
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(int(sys.argv[1])):
+    sock.sendto(i.to_bytes(4, "big") + bytes(60), ("203.0.113.2", 4242 + i % 64))
+"""
 
 
 def python(program: str, *args: object, namespace: str = "left") -> list[str]:
@@ -530,6 +536,77 @@ def test_to_stack() -> None:
     result("is not the number of a queue" in said, "zero-copy: no such queue", said)
 
 
+def test_queues() -> None:
+    """zc:DEVICE has all queues of a device: each packet once, in order."""
+    queues = "numtxqueues 4 numrxqueues 4"
+    run(
+        *f"ip -n left link add wide0 {queues} type veth"
+        f" peer name wide0 {queues} netns right".split()
+    )
+    for name, last in ("left", 1), ("right", 2):
+        run("ip", "-n", name, "addr", "add", f"203.0.113.{last}/24", "dev", "wide0")
+        run("ip", "-n", name, "link", "set", "wide0", "up")
+    # In zero-copy mode, what is received has its checksums.
+    left("ethtool", "-K", "wide0", "tx", "off")
+    ping("203.0.113.2", "-c", "3")
+
+    nr = 1000
+    old = Capture("queues", ["-i", "wide0", "-Q", "out", "udp"], False).begin()
+    new = Capture("queues", ["-i", "zc:wide0+stack", "udp"], True, "right").begin()
+    words = "ip netns exec right tcpdump -i zc:wide0:3".split()
+    said = attempt(*words, ours=True).stderr
+    result("queue 3 of wide0 is already used" in said, "zc:DEVICE has queue 3", said)
+    # All of the first half is there when it goes on: they can be in order.
+    new.process.send_signal(signal.SIGSTOP)
+    run(*python(FLOWS, nr // 2))
+    new.process.send_signal(signal.SIGCONT)
+    run(*python(FLOWS, nr // 2))
+    words = "ping -q -c 10 -i 0.05 -W 20 203.0.113.2".split()
+    done = attempt("ip", "netns", "exec", "left", *SENDER, *words)
+    result(" 0% packet loss" in done.stdout, "all queues: the host answers", done.stdout)
+    # The device goes, and comes back.
+    run("ip", "-n", "right", "link", "set", "wide0", "down")
+    time.sleep(0.5)
+    run("ip", "-n", "right", "link", "set", "wide0", "up")
+    wait_for(lambda: "state UP" in left("ip", "link", "show", "wide0"))
+    time.sleep(1)
+    run(*python(FLOWS, nr // 2))
+    time.sleep(2)
+    old.end()
+    new.end()
+    a, b = old.packets(), new.packets()
+    same("all queues, in order", a[: nr // 2], b[: nr // 2])
+    result(
+        len(b) == nr * 3 // 2 and sorted(p[2] for p in a) == sorted(p[2] for p in b),
+        "all queues: each packet once",
+        f"{len(a)} and {len(b)} packets",
+    )
+    counts = new.counts()
+    result(
+        counts["received by filter"] == len(b) and not counts["dropped by kernel"],
+        "all queues: statistics",
+        f"{counts}",
+    )
+    result("only packets" not in new.said, "all queues: no warning", new.said)
+
+    part = Capture("some", ["-i", "zc:wide0:1-2", "udp"], True, "right").begin()
+    run(*python(FLOWS, nr))
+    time.sleep(2)
+    part.end()
+    got = len(part.packets())
+    result(0 < got < nr, "queues 1 to 2 have a part of the packets", f"{got} of {nr}")
+    result(
+        "received on queues 1 to 2 of wide0; packets received on other" in part.said,
+        "queues 1 to 2: tcpdump warns of the others",
+        part.said,
+    )
+    for text in "2-1", "1-", "1-9":
+        words = f"ip netns exec right tcpdump -i zc:wide0:{text}".split()
+        said = attempt(*words, ours=True).stderr
+        why = "has no queue 4" if text == "1-9" else "is not the number of a queue"
+        result(why in said, f"zero-copy: queues {text}: {why}", said)
+
+
 # --- other programs ------------------------------------------------------------
 
 
@@ -668,6 +745,7 @@ def main() -> None:
         if not short:
             test_zerocopy()
         test_to_stack()
+        test_queues()
     finally:
         server.terminate()
         for name in ("left", "right"):
