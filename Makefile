@@ -57,7 +57,7 @@ bench:
 
 ##
 ## Installation:
-##   install       install the library's header, tpbench, tpgen and manual pages:
+##   install       install the library, the programs and manual pages:
 ##                 DESTDIR= PREFIX=
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
 ##                 out/deb: CONFIG=debian|cloud|running|small|FILE

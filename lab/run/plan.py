@@ -155,6 +155,8 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_tpgen_tests(long)
     switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
     tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
+    tool = ["bash", str(TOP / "apps/tp4/tests/test.sh")]
+    tests.append(Test("tp4", tool, cwd=BUILD / "tp4"))
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":

@@ -13,6 +13,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 SAMPLES = TOP / "samples/tpacket4"
 FILES = """\
+bin/tp4
 bin/tpbench
 bin/tpbench-all
 bin/tpgen
@@ -25,6 +26,7 @@ lib/libtpacket4.so.1
 include/tpacket4_port.h
 include/tpswitch_lookup.h
 lib/systemd/system/tpswitch.service
+share/bash-completion/completions/tp4
 share/bash-completion/completions/tpgen
 share/bash-completion/completions/tpswitch
 share/doc/tpacket4/README.md
@@ -33,11 +35,13 @@ share/man/man1/tpbench-all.1
 share/man/man1/tpbench.1
 share/man/man1/tpgen.1
 share/man/man7/tpacket4.7
+share/man/man8/tp4.8
 share/man/man8/tpswitch.8
 share/pkgconfig/tpacket4.pc
 """.splitlines()
 PAGES = [SAMPLES / "tpbench.1", TOP / "apps/tpgen/tpgen.1"]
-PAGES += [TOP / "apps/tpswitch/tpswitch.8", TOP / "tools/lib/tpacket4/tpacket4.7"]
+PAGES += [TOP / "apps/tpswitch/tpswitch.8", TOP / "apps/tp4/tp4.8"]
+PAGES += [TOP / "tools/lib/tpacket4/tpacket4.7"]
 
 
 def options(text: str) -> set[str]:
@@ -58,6 +62,7 @@ class InstallTest(unittest.TestCase):
         self.same_options(bin_dir / "tpbench", PAGES[0], ".SS Benchmarks", ".SH EXIT")
         self.same_options(bin_dir / "tpgen", PAGES[1], ".SS Where", ".SS Numbered")
         self.same_options(bin_dir / "tpswitch", PAGES[2], ".SH OPT", ".SH COMMANDS")
+        self.same_options(bin_dir / "tp4", PAGES[3], ".SH OPT", ".SH EXIT")
 
     def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:
         """The manual page has the options of --help."""

@@ -129,6 +129,33 @@ moves_by_port() {
 	n1 ethtool -N "$IF1" delete 6
 }
 
+# The same with tp4(8), whose rule goes with it, or by its number
+moves_by_tp4() {
+	local tp4=$BUILD/tp4/tp4 out was to rule pid
+
+	out=$(mktemp)
+	was=$(natural_queue 30010 20 "$IP1") || return 1
+	to=$(((was + 1) % QUEUES))
+	n1 "$tp4" steer "$IF1" udp src $IP0 dst $IP1 sport 30010 dport 9 $to \
+		>"$out" &
+	pid=$!
+	for _ in {1..50}; do
+		[ ! -s "$out" ] || break
+		sleep 0.1
+	done
+	rm "$out"
+	goes_to $to 30010 20 || return 1
+	kill $pid
+	wait $pid || return 1
+	goes_to "$was" 30010 20 || return 1
+	rule=$(n1 "$tp4" steer -k "$IF1" udp src $IP0 dst $IP1 sport 30010 dport 9 $to) ||
+		return 1
+	rule=${rule#rule }
+	goes_to $to 30010 20 || return 1
+	n1 "$tp4" steer -d "$IF1" "${rule%%:*}" || return 1
+	goes_to "$was" 30010 20
+}
+
 drops() {
 	local before after
 
@@ -175,6 +202,7 @@ else
 	check "steering: a rule moves an IPv6 flow, and only that" \
 		moves $IP61 udp6 30000 30007 $IP60
 	check "steering: a rule for a destination port" moves_by_port
+	check "steering: tp4 steer" moves_by_tp4
 fi
 check "steering: a rule drops" drops
 check "steering: matches are counted" counts_matches

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+#	test.sh
+#
+# Tests of tp4, in the directory that it was built in, as root on a kernel with
+# TPACKET_V4. lab/xl710/tests/steering.sh tests the rules that it makes. Prints TAP.
+#
+# shellcheck disable=SC2317 # functions are called by check and by a trap
+
+set -euo pipefail
+
+usage() {
+	sed -n 's/^# \?//; 3,7p' "$0"
+}
+case ${1-} in
+-h | --help) usage; exit ;;
+esac
+[ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 4; }
+if [ -z "${TP4_NETNS-}" ]; then
+	TP4_NETNS=1 exec unshare --net --mount "$0"
+fi
+mount -t sysfs none /sys
+
+tmp=$(mktemp -d)
+pids=()
+bad=0
+tidy() {
+	[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null || :
+	wait
+	rm -rf "$tmp"
+}
+trap tidy EXIT
+
+check() { # NAME COMMAND...
+	local name=$1
+
+	shift
+	if "$@"; then
+		echo "ok - $name"
+	else
+		echo "not ok - $name"
+		bad=1
+	fi
+}
+
+# receive DEVICE OPTION...: a program with a V4 socket
+receive() {
+	../tpgen/tpgen rx -q -i "$@" >"$tmp/rx" 2>&1 &
+	pids+=($!)
+}
+
+# shows PATTERN OPTION...: a line of the list, sooner or later
+shows() {
+	local pattern=$1 _
+
+	shift
+	for _ in {1..100}; do
+		./tp4 list "$@" >"$tmp/list"
+		! grep -qE "$pattern" "$tmp/list" || return 0
+		sleep 0.1
+	done
+	sed 's/^/# /' "$tmp/list" "$tmp/rx"
+	return 1
+}
+
+# fails STATUS TEXT COMMAND...
+fails() {
+	local status=$1 text=$2 rc=0
+
+	shift 2
+	"$@" >/dev/null 2>"$tmp/err" || rc=$?
+	if [ "$rc" != "$status" ] || ! grep -q "$text" "$tmp/err"; then
+		echo "# $rc: $(<"$tmp/err")"
+		return 1
+	fi
+}
+
+# agrees: the JSON has what the table has
+agrees() {
+	./tp4 list --json >"$tmp/json"
+	python3 - "$tmp/json" "$@" <<'PY'
+import json, sys
+devices = {d["device"]: d for d in json.load(open(sys.argv[1]))}
+left, right = devices["left"], devices["right"]
+assert set(devices) == {"lo", "left", "right"}, devices
+assert devices["lo"]["zerocopy"] is None and not devices["lo"]["sockets"]
+assert left["zerocopy"] == "driver" and left["queues"] == 2, left
+modes = [(s["mode"], s.get("queue")) for s in left["sockets"]]
+assert modes == [("zero-copy", 1), ("copy", None)], modes
+assert {p["name"] for s in left["sockets"] for p in s["processes"]} == {"tpgen"}
+assert [p["pid"] for s in left["sockets"] for p in s["processes"]] == [
+    int(pid) for pid in sys.argv[2:]
+]
+assert all(s["rx_descriptors"] >= 256 for s in left["sockets"]), left
+assert not right["sockets"], right
+PY
+}
+
+ip link add left numtxqueues 2 numrxqueues 2 type veth \
+	peer name right numtxqueues 2 numrxqueues 2
+ip link set left up
+ip link set right up
+
+check 'a device without zero-copy mode' shows '^lo +-'
+check 'a device with it, and two queues' shows '^left +driver +2$'
+check 'only the device asked for' shows '^left' left
+check 'no other then' test "$(wc -l <"$tmp/list")" = 2
+receive left -z 1
+check 'a program in zero-copy mode' \
+	shows "^left +driver +2  zero-copy +1  tpgen \\(${pids[0]}\\)$"
+receive left
+check 'a program in copy mode' shows "^ +copy +-  tpgen \\(${pids[1]}\\)$"
+check 'the same as JSON' agrees "${pids[@]}"
+kill "${pids[@]}"
+wait
+pids=()
+check 'nobody' shows '^left +driver +2$'
+
+check 'list: no such device' fails 1 'No such device' ./tp4 list nodevice
+check 'steer: no such device' fails 1 'No such device' ./tp4 steer nodevice udp dport 1 0
+check 'steer: no rules' fails 1 'the driver has no rules' ./tp4 steer left udp dport 1 0
+for flow in 'udp 0' 'udp dport 0' 'icmp dport 1 0' 'udp dport 65536 0' 'udp dport 1 x' \
+	'udp src 300.0.0.1 0' 'udp src ::1 dst 10.0.0.1 0' 'udp port 1 0'; do
+	# shellcheck disable=SC2086 # words
+	check "steer: not a flow: $flow" fails 2 'tp4 --help' ./tp4 steer left $flow
+done
+check 'steer -d: not a rule' fails 2 'not the number' ./tp4 steer -d left x
+check 'no command' fails 2 usage ./tp4
+check 'an unknown option' fails 2 unknown-option sh -c './tp4 list --unknown-option'
+exit $bad

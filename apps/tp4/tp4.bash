@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# bash completion of tp4
+
+_tp4() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words devices
+
+	devices=$(ls /sys/class/net)
+	case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
+	*' list '*) words="--json $devices" ;;
+	*' steer '*)
+		case $prev in
+		steer | -k | --keep | -d | --delete) words="--keep --delete $devices" ;;
+		src | dst | sport | dport) words= ;;
+		tcp | udp | sctp) words='src dst sport dport' ;;
+		*)
+			words='src dst sport dport'
+			[[ $'\n'$devices$'\n' != *$'\n'$prev$'\n'* ]] ||
+				words='tcp udp sctp'
+			;;
+		esac
+		;;
+	*) words='list steer --help' ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+complete -F _tp4 tp4
