@@ -61,4 +61,28 @@ cc -Wall -Wextra -Werror $flags -o "$dir/capture" \
 # shellcheck disable=SC2086 # several flags
 c++ -Wall -Wextra -Wconversion -Wold-style-cast -Wuseless-cast -Werror $flags \
 	-fsyntax-only -x c++ - <<<'#include <tpacket4_device.h>'
+
+# A program that has functions of the shared object names it, and no other one does, with
+# the same flags.
+libs=$(pkg-config --define-variable=libdir="$dir/opt/tp4/lib" --libs tpacket4)
+needs() {
+	readelf -d "$dir/$1" | grep -q 'NEEDED.*libtpacket4\.so\.1'
+}
+# shellcheck disable=SC2086 # several flags
+cc -o "$dir/linked" -x c - -x none $libs <<-'C'
+	const char *tp4_strerror(unsigned int where, int err);
+
+	int main(void)
+	{
+		return !tp4_strerror(0, -22);
+	}
+C
+needs linked
+LD_LIBRARY_PATH=$dir/opt/tp4/lib "$dir/linked"
+# shellcheck disable=SC2086 # several flags
+cc $flags -o "$dir/inline" "$dir/opt/tp4/share/doc/tpacket4/examples/capture.c" $libs
+! needs inline || exit 1
+# Without the shared object, there is nothing to link to.
+make -s install DESTDIR="$dir" PREFIX=/opt/tp4 HEADERS="$HEADERS"
+[ -z "$(pkg-config --libs tpacket4)" ]
 echo "tpacket4 $version is installed and found"
