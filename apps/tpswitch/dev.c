@@ -286,6 +286,36 @@ static bool keep(struct sw_dev *dev, struct sw_packet *pkt)
 	return true;
 }
 
+static unsigned int dev_forward(struct sw_port *port, struct sw_source *src,
+				struct sw_frag *frag, unsigned int n,
+				u64 *bytes)
+{
+	struct sw_dev *dev = container_of(port, struct sw_dev, port);
+	struct tpacket4_desc *d;
+	unsigned int i;
+	u64 sum = 0;
+
+	/* If there is room for a part only, that part is sent. */
+	if (unlikely(!room(dev, n, 0))) {
+		unsigned int free = tp4_ring_free(&dev->queue[0].s.tx);
+
+		n = free > dev->nr_pending ? free - dev->nr_pending : 0;
+	}
+	d = dev->pending + dev->nr_pending;
+	for (i = 0; i < n; i++) {
+		struct sw_frag *f = frag + i;
+
+		d[i].idx = f->idx;
+		memcpy(&d[i].len, &f->word, sizeof(f->word));
+		sum += f->len;
+		f->error = SW_KEPT;
+	}
+	dev->nr_pending += n;
+	src->kept += n;
+	*bytes += sum;
+	return n;
+}
+
 static bool dev_output(struct sw_port *port, struct sw_packet *pkt)
 {
 	struct sw_dev *dev = container_of(port, struct sw_dev, port);
@@ -294,7 +324,7 @@ static bool dev_output(struct sw_port *port, struct sw_packet *pkt)
 	const struct sw_frag *f = pkt->frag;
 	unsigned int nr, i;
 
-	if (pkt->from && pkt->from->ops == &dev_source_ops)
+	if (pkt->from && pkt->from->is_dev)
 		return keep(dev, pkt);
 	nr = (left + most - 1) / most;
 	if (!room(dev, nr, nr))
@@ -407,6 +437,7 @@ static void dev_free(struct sw_port *port)
 static const struct sw_port_ops dev_ops = {
 	.type = "dev",
 	.output = dev_output,
+	.forward = dev_forward,
 	.flush = dev_flush,
 	.describe = dev_describe,
 	.free = dev_free,
@@ -482,6 +513,7 @@ static int open_queue(struct sw *sw, struct sw_dev *dev, unsigned int i)
 	q->src.ops = &dev_source_ops;
 	q->src.port = &dev->port;
 	q->src.ev.fn = dev_event;
+	q->src.is_dev = true;
 	err = tp4_open(&q->s, &opt);
 	if (err)
 		return err;

@@ -116,31 +116,58 @@ static void forward(struct sw_port *in, struct sw_packet *pkt, unsigned int to)
 		in->count.in_nowhere++;
 }
 
+/* Does one of the frames have metadata? */
+static bool any_meta(const struct sw_frag *frag, unsigned int n)
+{
+	u8 flags = 0;
+
+	while (n--)
+		flags |= frag[n].flags;
+	return flags & TP4_META;
+}
+
+/* Deliver a packet of one frame, perhaps with metadata. */
+static void forward_one(struct sw_source *src, struct sw_frag *frag,
+			unsigned int to)
+{
+	struct sw_packet pkt = {
+		.frag = frag, .nr = 1, .len = frag->len, .from = src,
+	};
+	struct tpacket4_meta meta;
+
+	if ((frag->flags & TP4_META) && !read_meta(&pkt, &meta))
+		src->port->count.in_errors++;
+	else
+		forward(src->port, &pkt, to);
+}
+
 /* Deliver packets of one frame that are for the same port. */
 static void forward_run(struct sw_source *src, struct sw_frag *frag,
 			unsigned int n, unsigned int to)
 {
 	struct sw_port *in = src->port, *out;
 	struct sw *sw = in->sw;
-	struct sw_packet pkt;
+	u64 *bytes;
 	unsigned int i;
 
 	out = to <= SW_PORTS ? sw->ports[to] : NULL;
-	if (likely(out && out != in && !out->gone && out->ops->burst) &&
-	    likely(!out->mirror)) {
-		sw_mark_dirty(out);
-		i = out->ops->burst(out, frag, n, &out->count.out_bytes);
-		out->count.out += i;
-		out->count.out_drops += n - i;
-		return;
-	}
-	for (i = 0; i < n; i++) {
-		pkt = (struct sw_packet){
-			.frag = frag + i, .nr = 1, .len = frag[i].len,
-			.from = src,
-		};
-		forward(in, &pkt, to);
-	}
+	if (unlikely(!out || out == in || out->gone || out->mirror))
+		goto one_by_one;
+	bytes = &out->count.out_bytes;
+	if (src->is_dev && out->ops->forward && (out->meta || !any_meta(frag, n)))
+		i = out->ops->forward(out, src, frag, n, bytes);
+	else if (out->ops->burst && !(src->is_dev && any_meta(frag, n)))
+		i = out->ops->burst(out, frag, n, bytes);
+	else
+		goto one_by_one;
+	sw_mark_dirty(out);
+	out->count.out += i;
+	out->count.out_drops += n - i;
+	return;
+
+one_by_one:
+	for (i = 0; i < n; i++)
+		forward_one(src, frag + i, to);
 }
 
 /* Deliver a packet that needs attention; return its number of frames. */
@@ -180,7 +207,7 @@ void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 
 	src->kept = 0;
 	if (likely(!in->special))
-		in->count.in_bytes += sw_lookup_batch(in->sw, in, frag, n, to);
+		in->count.in_bytes += sw_lookup_batch(in->sw, src, frag, n, to);
 	else
 		for (i = 0; i < n; i++)
 			to[i] = SW_TO_ODD;

@@ -247,27 +247,29 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 /**
  * sw_lookup_batch - find the ports of packets of one frame
  * @sw: switch
- * @in: the port that they come from
+ * @from: where they come from
  * @frag: the frames
  * @n: their number
  * @to: set to the ports, and to %SW_TO_ODD for the first frame of each packet that
- *      has several, metadata or an error, or no header
+ *      has several, an error, no header, or metadata of a program
  *
  * Return: the bytes of the packets whose ports were found.
  */
-u64 sw_lookup_batch(struct sw *sw, struct sw_port *in,
+u64 sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 		    const struct sw_frag *frag, unsigned int n, u16 *to)
 {
+	struct sw_port *in = from->port;
 	/* In registers: what is stored in the loop could change them. */
 	const u64 nr = in->nr, factor = FACTOR;
 	bool learning = sw->lookup == SW_LEARN;
 	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
 	const u32 seconds = sw->seconds, age = sw->age;
+	const u32 odd = (from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD) >> 32;
 	const struct sw_frag *end = frag + n;
 	u64 dst, src, bytes = 0;
 
 	for (; frag < end; frag++, to++) {
-		if (unlikely(sw_is_odd(frag)) ||
+		if (unlikely((u32)(frag->word >> 32) & odd) ||
 		    unlikely(frag->len < ETH_HLEN)) {
 			*to = SW_TO_ODD;
 			/* The rest of the packet does not start with addresses. */

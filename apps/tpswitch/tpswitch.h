@@ -25,9 +25,12 @@ typedef __u64 u64;
 #define SW_NAME		24
 #define SW_KEPT		255		/* no errno */
 
-/* Bits of sw_frag.word that need attention, and those that descriptors set */
+/* Bits of sw_frag.word that descriptors set, and those that need attention: of the
+ * kernel's descriptors, the second
+ */
 #define SW_WORD_FLAGS	TP4_WORD(0, 0, TP4_PKT_CONT | TP4_META)
 #define SW_WORD_ODD	(SW_WORD_FLAGS | TP4_WORD_ERROR)
+#define SW_WORD_CHAIN	(TP4_WORD(0, 0, TP4_PKT_CONT) | TP4_WORD_ERROR)
 #define SW_WORD_KEEP	(~TP4_WORD(0, 0, 0xff) | SW_WORD_FLAGS)
 
 /* The packet is looked up on its own; not a value of tpswitch_lookup.h */
@@ -111,6 +114,8 @@ struct sw_source_ops {
  * @ev: becomes active by this
  * @port: its port
  * @active: it is polled
+ * @is_dev: it is a queue of a device: frames are those of @sw.area, and the kernel
+ *          has written their metadata
  * @idle: number of polls without a packet
  * @kept: number of frames of the batch that receivers have kept
  */
@@ -119,6 +124,7 @@ struct sw_source {
 	struct sw_event ev;
 	struct sw_port *port;
 	bool active;
+	bool is_dev;
 	unsigned int idle;
 	unsigned int kept;
 };
@@ -130,6 +136,9 @@ struct sw_source {
  * @burst: deliver packets of one frame without metadata, with copies, and add
  *         their bytes to @bytes; return how many there was room for. NULL:
  *         there is only @output
+ * @forward: deliver packets of one frame, with or without metadata, that come from a
+ *           device, without copies, and add their bytes to @bytes; return how many
+ *           there was room for. NULL: there is only @output
  * @flush: publish what has been delivered
  * @describe: write the rest of a line of the list of ports
  * @free: remove it from epoll and free it
@@ -139,6 +148,9 @@ struct sw_port_ops {
 	bool (*output)(struct sw_port *port, struct sw_packet *pkt);
 	unsigned int (*burst)(struct sw_port *port, const struct sw_frag *frag,
 			      unsigned int n, u64 *bytes);
+	unsigned int (*forward)(struct sw_port *port, struct sw_source *src,
+				struct sw_frag *frag, unsigned int n,
+				u64 *bytes);
 	void (*flush)(struct sw_port *port);
 	void (*describe)(struct sw_port *port, FILE *file);
 	void (*free)(struct sw_port *port);
@@ -284,7 +296,7 @@ void sw_flush(struct sw *sw);
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
 unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len);
-u64 sw_lookup_batch(struct sw *sw, struct sw_port *in,
+u64 sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 		    const struct sw_frag *frag, unsigned int n, u16 *to);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
@@ -320,13 +332,6 @@ int sw_read_config(struct sw *sw, const char *file);
 
 /* client.c */
 int sw_ctl_main(int argc, char **argv);
-
-/* Is a frame refused, with metadata, or followed by more of its packet? */
-static inline bool sw_is_odd(const struct sw_frag *frag)
-{
-	/* A test of half a word: the constant needs no register. */
-	return (u32)(frag->word >> 32) & (u32)(SW_WORD_ODD >> 32);
-}
 
 /* Is a packet one that the receiver cannot take as it is? */
 static inline bool sw_needs_offload(const struct sw_port *out,
