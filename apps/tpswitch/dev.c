@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 
 #include "tpswitch.h"
@@ -160,25 +161,17 @@ static bool dev_sleep(struct sw_source *src)
 	return tp4_ring_peek(&q->s.rx, 1);
 }
 
-/* Packets are there, or the device went down or away. */
+/* Packets are there, or the device went down. */
 static void dev_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_source *src = container_of(ev, struct sw_source, ev);
 	struct sw_queue *q = container_of(src, struct sw_queue, src);
-	char name[IF_NAMESIZE];
 	socklen_t len = sizeof(int);
 	int err;
 
-	if (events & EPOLLERR) {
-		/* It is reported until it is read. */
+	/* It is reported until it is read. */
+	if (events & EPOLLERR)
 		(void)getsockopt(q->s.fd, SOL_SOCKET, SO_ERROR, &err, &len);
-		if (!if_indextoname(q->dev->ifindex, name)) {
-			fprintf(stderr, "tpswitch: %s is gone\n",
-				src->port->name);
-			sw_port_remove(src->port);
-			return;
-		}
-	}
 	sw_activate(sw, src);
 }
 
@@ -443,6 +436,54 @@ static const struct sw_port_ops dev_ops = {
 	.free = dev_free,
 };
 
+/* --- a device goes away -------------------------------------------------- */
+
+/*
+ * A device has changed: remove the ports whose device is gone. The error of their
+ * sockets does not show this: it comes as the device goes down, before it is gone.
+ */
+static void links_changed(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	char name[IF_NAMESIZE], message[8192];
+	unsigned int i;
+
+	(void)ev;
+	(void)events;
+	/* An overflow, too, is only one more reason to look. */
+	while (recv(sw->links_fd, message, sizeof(message), MSG_DONTWAIT) > 0)
+		;
+	/* The last port takes the place of one that is removed. */
+	for (i = sw->nr_ports; i--; ) {
+		struct sw_port *port = sw->list[i];
+
+		if (port->ops != &dev_ops ||
+		    if_indextoname(container_of(port, struct sw_dev,
+						port)->ifindex, name))
+			continue;
+		fprintf(stderr, "tpswitch: %s is gone\n", port->name);
+		sw_port_remove(port);
+	}
+}
+
+static int watch_links(struct sw *sw)
+{
+	const struct sockaddr_nl nl = {
+		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK
+	};
+	int err;
+
+	sw->links_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
+			      NETLINK_ROUTE);
+	if (sw->links_fd < 0)
+		return -errno;
+	sw->links.fn = links_changed;
+	err = bind(sw->links_fd, (const struct sockaddr *)&nl, sizeof(nl)) ?
+	      -errno : sw_watch(sw, sw->links_fd, EPOLLIN, &sw->links);
+	if (err)
+		close(sw->links_fd);
+	return err;
+}
+
 /* --- a new port ---------------------------------------------------------- */
 
 /* Create the area of all devices, and a socket that has registered it. */
@@ -461,6 +502,8 @@ static int make_area(struct sw *sw)
 		sw->area_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 		err = sw->area_fd < 0 ? -errno :
 		      tp4_area_register(&sw->area, sw->area_fd, HEADROOM);
+		if (!err)
+			err = watch_links(sw);
 		if (err && sw->area_fd >= 0)
 			close(sw->area_fd);
 	}

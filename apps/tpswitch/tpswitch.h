@@ -242,6 +242,8 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @area_fd: packet socket that has registered @area, or -1
  * @pool: frames that nobody has
  * @pool_spare: number of frames that no device has reserved
+ * @links: a device has changed
+ * @links_fd: netlink socket that reports it, if there is an area
  * @stop: end
  * @stalled: ports with packets that a device has not taken yet
  * @gone: ports are to be removed at the end of the round
@@ -269,6 +271,8 @@ struct sw {
 	int area_fd;
 	struct tp4_pool pool;
 	u32 pool_spare;
+	struct sw_event links;
+	int links_fd;
 	bool stop;
 	unsigned int stalled;
 	bool gone;
