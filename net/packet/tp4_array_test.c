@@ -449,6 +449,34 @@ static void populate_returns_invalid_descs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 8);
 }
 
+static u32 wakeups;
+
+static void count_wakeup(struct sock *sk)
+{
+	wakeups++;
+}
+
+/* Descriptors that are refused one by one wake the program once. */
+static void refusals_wake_once(struct kunit *test)
+{
+	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, po);
+	arrays_new(test, false);
+	/* This way of waking is easier to see, and is common to both rings. */
+	po->sk.sk_data_ready = count_wakeup;
+	t->tx.q.sk = &po->sk;
+	for (i = 0; i < 8; i++)
+		post(&t->tx, i % 2 ? FRAMES : i, 60, 0, 0);
+	wakeups = 0;
+	tp4a_populate(t->txa);
+	KUNIT_EXPECT_EQ(test, t->txa->end - t->txa->start, 4);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->tx.q.invalid), 4);
+	KUNIT_EXPECT_EQ(test, wakeups, 1);
+}
+
 static void driver_error_is_returned(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -2135,6 +2163,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(copy_to_smaller_frames),
 	KUNIT_CASE(frame_set_iteration),
 	KUNIT_CASE(populate_returns_invalid_descs),
+	KUNIT_CASE(refusals_wake_once),
 	KUNIT_CASE(driver_error_is_returned),
 	KUNIT_CASE(flush_completed_packets),
 	KUNIT_CASE(driver_metadata_reaches_ring),
