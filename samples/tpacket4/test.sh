@@ -237,5 +237,12 @@ refused "driver's XDP" -i tp4A -v xdp-skb -z 1 --txpush
 refused "no zero-copy mode" -i lo -z 1 --txpush
 refused "No such device" -i nothing --txpush
 refused "both ends" -i tp4A --veth 1
+number=$((number + 1))
+if [[ $(./tpbench --version) =~ ^tpbench\ with\ tpacket4.h\ [0-9]+\.[0-9]+$ ]]; then
+	echo "ok $number tpbench --version"
+else
+	echo "not ok $number tpbench --version"
+	failed=1
+fi
 echo "1..$number"
 exit $failed
