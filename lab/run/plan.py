@@ -31,6 +31,10 @@ VIRTIO_TAP = "-v both -t offloads -t copies_have_offloads"
 VIRTIO_SMALL = "-t one_frame_per_packet -t offloads"
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.
 BOUNCE = "swiotlb=force"
+# The console does not sleep, or what the kernel says meanwhile is lost if it dies. The
+# devices of the root directory do not either.
+AWAKE = "no_console_suspend"
+SUSPENDABLE = "[ ! -e /sys/power/pm_test ] || modprobe stay_up || exit"
 # The model sends so slowly that a short ring is full.
 SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_with_full_ring"
@@ -236,6 +240,13 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
+    # A machine of its own, whose log has what a suspended console would lose.
+    yield Test(
+        "virtio-suspend",
+        ["sh", "-c", f"{SUSPENDABLE}; TPACKET4_PORT_TEST=zc_suspend bash zc_virtio.sh"],
+        cwd=TPACKET4,
+        vm=["--nic", "virtio", "--append", AWAKE],
+    )
 
 
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
