@@ -174,9 +174,10 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 
 	sg_init_table(rq->sg, 1);
 	for (left = nr; left; left--, p.curr++) {
-		u32 start = offset_in_page(tp4f_get_data(&p)) - vi->hdr_len;
+		const void *start = tp4f_get_data(&p) - vi->hdr_len;
 
-		sg_set_page(rq->sg, tp4f_get_page(&p), tp4->buf_len, start);
+		sg_set_page(rq->sg, tp4a_get_page(tp4->rx, start), tp4->buf_len,
+			    offset_in_page(start));
 		if (unlikely(virtqueue_add_inbuf(rq->vq, rq->sg, 1,
 						 virtnet_tp4_id_to_ptr(tp4f_get_frame_id(&p)),
 						 GFP_ATOMIC))) {

@@ -124,7 +124,7 @@ struct tp4_packet_array {
 	u32			mask;	/* size of @items, less one */
 	u32			room;	/* data bytes that fit an empty frame */
 	u16			offset;	/* of the data in an empty frame */
-	u8			frame_shift; /* log2 of the frame size, or 0 */
+	u8			frame_shift; /* log2 of the unit of idx, or 0 */
 	const struct tp4_array_ops *ops; /* see net/packet/tp4_array.h */
 	void			*addr;	/* kernel address of @area, or NULL */
 	const dma_addr_t	*dma;	/* DMA addresses of its pages, or NULL */
@@ -136,6 +136,7 @@ struct tp4_packet_array {
 	struct page		**pages; /* of @area, or NULL */
 	u32			keep;	/* frames that the ring does not get */
 	u32			at_device; /* see tp4a_handed_out() */
+	u32			frame_size; /* bytes of a frame, of a V4 ring */
 	bool			meta;	/* packets have metadata */
 	bool			to_stack; /* the stack gets copies of packets */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
@@ -249,7 +250,7 @@ static inline u32 tp4f_num_frames(const struct tp4_frame_set *p)
  * tp4f_get_frame_id() - get the number of a frame
  * @p:	the frame set
  *
- * Return: the frame's number in its area.
+ * Return: the frame's number in its area. With a frame unit it counts units.
  */
 static inline u64 tp4f_get_frame_id(const struct tp4_frame_set *p)
 {
@@ -301,19 +302,32 @@ static inline void *tp4f_get_data(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_get_page() - get the page of a frame
+ * tp4a_get_page() - get the page of an address in a frame
+ * @a:		the array, of a V4 ring
+ * @addr:	the address: the return value of tp4f_get_data(), or less by some
+ *		of the frame's headroom, for example for a header in front of the
+ *		data
+ *
+ * For scatterlists: the rest of the frame follows in the page and, if it crosses
+ * pages, in the next page of the same folio.
+ *
+ * Return: the page; @addr is offset_in_page(@addr) bytes from its start.
+ */
+static inline struct page *tp4a_get_page(const struct tp4_packet_array *a,
+					 const void *addr)
+{
+	return a->pages[(addr - a->addr) >> PAGE_SHIFT];
+}
+
+/**
+ * tp4f_get_page() - get the page of a frame's data
  * @p:	the frame set, of an array of a V4 ring
  *
- * For scatterlists. The data starts at offset_in_page(tp4f_get_data()) in the
- * page. No frame crosses a page boundary.
- *
- * Return: the page.
+ * Return: as tp4a_get_page() for tp4f_get_data().
  */
 static inline struct page *tp4f_get_page(const struct tp4_frame_set *p)
 {
-	const struct tp4_packet_array *a = p->pkt_arr;
-
-	return a->pages[tp4f_frame(p)->idx >> (PAGE_SHIFT - a->frame_shift)];
+	return tp4a_get_page(p->pkt_arr, tp4f_get_data(p));
 }
 
 /**

@@ -23,7 +23,7 @@ FAST = ["TPACKET4_FAST=1"]
 # Two CPUs are possible, or devices could not have two queues.
 ONE_CPU = ["--append", "maxcpus=1"]
 # The short cases of zc_port. The others hardly depend on the kind of ring.
-VIRTIO_SHORT = "-v both -t offloads -t xdp -t one_ring -t kill_under_load"
+VIRTIO_SHORT = "-v both -v units -t offloads -t xdp -t one_ring -t kill_under_load"
 VIRTIO_SHORT += " -t unplug_under_load -t stopped -t empty_ring_needs_kick"
 # Only taps have offloads.
 VIRTIO_TAP = "-v both -t offloads -t copies_have_offloads"
@@ -39,7 +39,7 @@ SUSPENDABLE = "[ ! -e /sys/power/pm_test ] || modprobe stay_up || exit"
 SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_with_full_ring"
 XL710_DEBUG_CASES = (
-    "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp -t devmem"
+    "TP4_TESTS=-v both -v units -v reset -t kill_under_load -t metadata -t xdp -t devmem"
 )
 # The cases of xl710-pairs in which two queues share a vector, in which there are three
 # queues (and as many CPUs), and in which, without MSI-X, there is one queue.

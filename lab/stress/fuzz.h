@@ -61,7 +61,7 @@ struct slot {
 	unsigned int rx_nr, tx_nr;
 	unsigned int rx_pos, tx_pos;	/* next to post */
 	unsigned int nr_frames;
-	unsigned int frame_size;
+	unsigned int frame_size;	/* at least */
 };
 
 struct round {

@@ -106,11 +106,12 @@ static void post_ring(struct rnd *r, unsigned int slot, bool tx, unsigned int n)
 	struct tpacket4_desc *ring = slot_ring(slot, tx);
 	unsigned int frames = s->nr_frames, size = s->frame_size;
 
-	if (!nr || !frames || size < 2048)
+	if (!nr || !frames || size < 128)
 		return;
 	while (n--) {
 		struct tpacket4_desc *d = &ring[*pos & (nr - 1)];
 		unsigned int offset = one_in(r, 3) ? rnd(r, 512) : 256;
+		unsigned int at = offset < size ? offset : offset % size;
 		uint64_t idx = d->idx;
 
 		if (__atomic_load_n(&d->flags, __ATOMIC_ACQUIRE) &
@@ -120,7 +121,7 @@ static void post_ring(struct rnd *r, unsigned int slot, bool tx, unsigned int n)
 			idx = (*pos * 13 + tx * frames / 2) % frames;
 		(*pos)++;
 		if (tx)
-			post_one(d, idx, packet_len(r, size - offset), offset,
+			post_one(d, idx, packet_len(r, size - at), at,
 				 one_in(r, 12) ? TP4_PKT_CONT : 0);
 		else
 			post_one(d, idx, 0, 0, 0);

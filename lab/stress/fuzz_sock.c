@@ -131,6 +131,10 @@ static int set_memreg(struct rnd *r, unsigned int slot, bool good)
 {
 	static const uint32_t sizes[] = { 2048, 2048, 4096, 0, 1, 1024, 3000,
 		8192, 0x80000000 };
+	static const uint32_t units[] = { 64, 64, 128, 256, 1024, 2048, 4096,
+		8192, 32, 96 };
+	static const uint32_t unit_sizes[] = { 128, 192, 256, 512, 1024, 2048,
+		2368, 4032, 4096, 64, 2400, 2049 };
 	static const uint32_t headrooms[] = { 0, 0, 64, 1, 256, 1000, 1984,
 		1985, 4032, 0x7fffffff, 0xffffffff };
 	struct tpacket_memreg_req req = {
@@ -144,12 +148,18 @@ static int set_memreg(struct rnd *r, unsigned int slot, bool good)
 		req.len = PAGE << rnd(r, 8);
 	if (one_in(r, 2))
 		req.flags = TP4_MEMREG_SHARED;
+	if (one_in(r, 3)) {
+		req.frame_unit = units[rnd(r, good ? 6 : ARRAY_SIZE(units))];
+		req.frame_size = unit_sizes[rnd(r, good ? 9 :
+						ARRAY_SIZE(unit_sizes))];
+	}
 	if (!good) {
 		if (one_in(r, 12))
 			req.flags = rnd64(r);
 		if (one_in(r, 12))
 			req.frame_unit = rnd64(r) >> rnd(r, 64);
-		req.frame_size = PICK(r, sizes);
+		if (!req.frame_unit || one_in(r, 4))
+			req.frame_size = PICK(r, sizes);
 		req.data_headroom = PICK(r, headrooms);
 		switch (rnd(r, 12)) {
 		case 0:
@@ -188,7 +198,8 @@ static int set_memreg(struct rnd *r, unsigned int slot, bool good)
 		err = set(r, C_MEMREG, slot, SOL_PACKET, PACKET_MEMREG, &req,
 			  sizeof(req));
 	if (!err && req.frame_size) {
-		rd.slots[slot].nr_frames = req.len / req.frame_size;
+		rd.slots[slot].nr_frames = req.len / (req.frame_unit ? :
+						      req.frame_size);
 		rd.slots[slot].frame_size = req.frame_size;
 	}
 	return err;

@@ -50,6 +50,7 @@ typedef int64_t s64;
 #define offset_in_page(p)	((unsigned long)(p) & (PAGE_SIZE - 1))
 #define ENOTSUPP		524
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+#define noinline		__attribute__((noinline))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define IS_ENABLED(x)		1
 #define BUILD_BUG_ON(x)		_Static_assert(!(x), #x)

@@ -19,7 +19,9 @@
  * @contiguous:	the DMA addresses are contiguous, so that @dma[0] is enough
  * @dma:	DMA address of each page
  *
- * Shared by all arrays of the area, as frames may move from one to another.
+ * Each run of pages of the area is mapped in one piece, so that the addresses of a
+ * frame that crosses pages are contiguous, too. The mapping is shared by all
+ * arrays of the area, as frames may move from one to another.
  */
 struct tp4_mapping {
 	struct list_head	list;
@@ -45,19 +47,31 @@ static struct tp4_mapping *tp4_mapping_find(const struct tp4_area *area,
 	return NULL;
 }
 
+/* Number of pages of the run that starts at @page; the last run may be shorter. */
+static unsigned long tp4_mapping_run(const struct tp4_area *area,
+				     unsigned long page)
+{
+	return min(area->run_pages, area->nr_pages - page);
+}
+
+/* Unmap the runs before @pages. */
 static void tp4_mapping_free(struct tp4_mapping *m, unsigned long pages)
 {
-	while (pages--)
-		dma_unmap_page_attrs(m->dev, m->dma[pages], PAGE_SIZE,
+	unsigned long i, nr;
+
+	for (i = 0; i < pages; i += nr) {
+		nr = tp4_mapping_run(m->area, i);
+		dma_unmap_page_attrs(m->dev, m->dma[i], nr << PAGE_SHIFT,
 				     DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
+	}
 	kvfree(m);
 }
 
 static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 					   struct device *dev)
 {
+	unsigned long i, k, nr;
 	struct tp4_mapping *m;
-	unsigned long i;
 
 	m = kvzalloc(struct_size(m, dma, area->nr_pages),
 		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
@@ -67,14 +81,18 @@ static struct tp4_mapping *tp4_mapping_new(const struct tp4_area *area,
 	m->area = area;
 	m->dev = dev;
 	m->contiguous = true;
-	for (i = 0; i < area->nr_pages; i++) {
+	for (i = 0; i < area->nr_pages; i += nr) {
+		nr = tp4_mapping_run(area, i);
 		m->dma[i] = dma_map_page_attrs(dev, area->pages[i], 0,
-					       PAGE_SIZE, DMA_BIDIRECTIONAL,
+					       nr << PAGE_SHIFT,
+					       DMA_BIDIRECTIONAL,
 					       DMA_ATTR_SKIP_CPU_SYNC);
 		if (dma_mapping_error(dev, m->dma[i])) {
 			tp4_mapping_free(m, i);
 			return NULL;
 		}
+		for (k = 1; k < nr; k++)
+			m->dma[i + k] = m->dma[i] + (k << PAGE_SHIFT);
 		if (m->dma[i] != m->dma[0] + i * PAGE_SIZE)
 			m->contiguous = false;
 	}

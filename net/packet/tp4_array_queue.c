@@ -45,13 +45,22 @@ static u32 tp4a_contig_back(const struct tp4_packet_array *a, u32 pos,
 	return min3(nr, (pos & a->mask) + 1, (slot & q->mask) + 1);
 }
 
-/* Take empty frames, up to the first invalid descriptor.
+/* A frame may cross the end of a run of pages, so each one has to be checked. */
+static bool tp4a_has_runs(const struct tp4_queue *q)
+{
+	return q->area->run_mask;
+}
+
+/* Take empty frames, up to the first invalid descriptor. @runs is a constant, see
+ * tp4a_has_runs().
  * Return: true if there is an invalid one; @bad is set to its frame number.
  */
-static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
-			 u64 *bad)
+static __always_inline bool tp4a_rx_take(struct tp4_packet_array *a,
+					 struct tp4_queue *q, u64 *bad,
+					 bool runs)
 {
 	const u32 nr_frames = q->area->nr_frames;
+	const u32 run_mask = q->area->run_mask, run_last = q->area->run_last;
 	u32 nr, max, left = tp4a_space(a);
 
 	for (; left; left -= nr) {
@@ -62,12 +71,14 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 
 		max = tp4a_contig(a, a->end, q, q->in, left);
 		for (nr = 0; nr < max && tp4q_load_idx(desc, &idx); nr++) {
-			refuse = idx >= nr_frames;
+			frame->idx = idx;
+			refuse = idx >= nr_frames ||
+				 (runs && (idx & run_mask) > run_last);
 			if (unlikely(refuse)) {
-				*bad = idx;
+				/* So that the check need not keep a copy. */
+				*bad = READ_ONCE(frame->idx);
 				break;
 			}
-			frame->idx = idx;
 			tp4a_reset_frame(a, frame);
 			desc++;
 			frame++;
@@ -80,13 +91,14 @@ static bool tp4a_rx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 	return false;
 }
 
-static void tp4a_rx_populate(struct tp4_packet_array *a)
+static __always_inline void tp4a_rx_populate_any(struct tp4_packet_array *a,
+						 bool runs)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	struct tpacket4_desc desc = { .error = EINVAL };
 	u32 refusals = 0;
 
-	while (unlikely(tp4a_rx_take(a, q, &desc.idx))) {
+	while (unlikely(tp4a_rx_take(a, q, &desc.idx, runs))) {
 		tp4q_zc_refuse(q, &desc, 1);
 		if (++refusals == TP4_RX_REFUSALS)
 			break;
@@ -95,6 +107,16 @@ static void tp4a_rx_populate(struct tp4_packet_array *a)
 		atomic_long_add(refusals, &q->invalid);
 		tp4q_wake(q);
 	}
+}
+
+static void tp4a_rx_populate(struct tp4_packet_array *a)
+{
+	tp4a_rx_populate_any(a, false);
+}
+
+static void tp4a_rx_populate_runs(struct tp4_packet_array *a)
+{
+	tp4a_rx_populate_any(a, true);
 }
 
 static void tp4a_set_frame(struct tp4_frame *frame,
@@ -109,12 +131,16 @@ static void tp4a_set_frame(struct tp4_frame *frame,
 }
 
 /* Take packets of one frame, which is the common case, up to one that has more
- * frames, has metadata or is invalid.
+ * frames, has metadata or is invalid. @runs is a constant, see tp4a_has_runs().
  * Return: true if there is such a packet.
  */
-static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
-			 u32 left)
+static __always_inline bool tp4a_tx_take(struct tp4_packet_array *a,
+					 struct tp4_queue *q, u32 left,
+					 bool runs)
 {
+	const struct tp4_area *area = q->area;
+	const u64 nr_frames = area->nr_frames, frame_size = area->frame_size;
+	const u32 run_mask = area->run_mask, run_last = area->run_last;
 	u32 nr, max;
 
 	if (unlikely(q->in_chain))
@@ -129,10 +155,16 @@ static bool tp4a_tx_take(struct tp4_packet_array *a, struct tp4_queue *q,
 		max = tp4a_contig(a, a->end, q, q->in, left);
 		for (nr = 0; nr < max && tp4q_load_slot(from, &desc); nr++) {
 			other = desc.flags != TP4_DESC_KERNEL ||
-				!tp4q_desc_valid(q, &desc);
+				desc.idx >= nr_frames ||
+				tp4q_data_last(&desc) >= frame_size;
 			if (unlikely(other))
 				break;
-			tp4a_set_frame(frame++, &desc);
+			tp4a_set_frame(frame, &desc);
+			/* Last, so that the check need not keep a copy. */
+			other = runs && (desc.idx & run_mask) > run_last;
+			if (unlikely(other))
+				break;
+			frame++;
 			from++;
 		}
 		a->end += nr;
@@ -170,7 +202,8 @@ static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 	return nr;
 }
 
-static void tp4a_tx_populate(struct tp4_packet_array *a)
+static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
+						 bool runs)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	u32 nr, left = tp4a_space(a);
@@ -179,7 +212,7 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 	do {
 		u32 end = a->end;
 
-		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)))))
+		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)), runs)))
 			break;
 		left -= a->end - end;
 		nr = tp4a_tx_take_any(a, q, min(left, tp4a_space(a)),
@@ -190,12 +223,25 @@ static void tp4a_tx_populate(struct tp4_packet_array *a)
 		tp4q_wake(q);
 }
 
+static void tp4a_tx_populate(struct tp4_packet_array *a)
+{
+	tp4a_tx_populate_any(a, false);
+}
+
+static void tp4a_tx_populate_runs(struct tp4_packet_array *a)
+{
+	tp4a_tx_populate_any(a, true);
+}
+
 /* Keep 64 frames, or a quarter of the most that the array has held. */
 static void tp4a_rx_populate_keep(struct tp4_packet_array *a)
 {
 	u32 keep;
 
-	tp4a_rx_populate(a);
+	if (unlikely(tp4a_has_runs(tp4a_zc_ring(a)->q)))
+		tp4a_rx_populate_runs(a);
+	else
+		tp4a_rx_populate(a);
 	keep = min(DIV_ROUND_UP(a->end - a->start, 4), TP4_KEEP_MAX);
 	if (unlikely(keep > a->keep))
 		a->keep = keep;
@@ -476,6 +522,16 @@ static const struct tp4_array_ops tp4a_rx_ops = {
 	.free = tp4a_give_back,
 };
 
+/* For areas in which a frame may cross the end of a run */
+static const struct tp4_array_ops tp4a_rx_runs_ops = {
+	.validation = TP4_VALIDATION_IDX,
+	.populate = tp4a_rx_populate_runs,
+	.flush = tp4a_rx_flush,
+	.publish = tp4a_rx_flush,
+	.count_drop = tp4a_rx_count_drop,
+	.free = tp4a_give_back,
+};
+
 /* For TP4_RING_KEEP and TP4_RING_TO_STACK. Separate operations, so that other
  * rings need no check.
  */
@@ -504,6 +560,13 @@ static const struct tp4_array_ops tp4a_tx_ops = {
 	.free = tp4a_give_back,
 };
 
+static const struct tp4_array_ops tp4a_tx_runs_ops = {
+	.validation = TP4_VALIDATION_DESC,
+	.populate = tp4a_tx_populate_runs,
+	.flush = tp4a_tx_flush,
+	.free = tp4a_give_back,
+};
+
 static struct tp4_packet_array *
 tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
 	      size_t elems, struct device *dev)
@@ -523,6 +586,7 @@ tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
 	a->addr = q->area->addr;
 	a->pages = q->area->pages;
 	a->frame_shift = q->area->frame_shift;
+	a->frame_size = q->area->frame_size;
 	a->dev = dev;
 	a->meta = q->meta;
 	if (dev && !tp4a_map(a)) {
@@ -573,6 +637,8 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 		ops = &tp4a_rx_to_stack_ops;
 	else if (q->flags & TP4_RING_KEEP)
 		ops = &tp4a_rx_keep_ops;
+	else if (tp4a_has_runs(q))
+		ops = &tp4a_rx_runs_ops;
 	a = tp4a_ring_new(ops, ring, elems, dev);
 	if (!a)
 		return NULL;
@@ -598,7 +664,12 @@ EXPORT_SYMBOL_GPL(tp4a_rx_new);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 				     struct device *dev)
 {
-	return tp4a_ring_new(&tp4a_tx_ops, tx_opaque, elems, dev);
+	const struct tp4_array_ops *ops = &tp4a_tx_ops;
+	struct tp4_zc_ring *ring = tx_opaque;
+
+	if (tp4a_has_runs(ring->q))
+		ops = &tp4a_tx_runs_ops;
+	return tp4a_ring_new(ops, ring, elems, dev);
 }
 EXPORT_SYMBOL_GPL(tp4a_tx_new);
 

@@ -96,6 +96,8 @@ static int tp4_array_init(struct kunit *test)
 		area->nr_frames = FRAMES;
 		area->frame_size = FRAME_BYTES;
 		area->frame_shift = ilog2(FRAME_BYTES);
+		area->nr_safe = FRAMES;
+		area->run_pages = 1;
 	}
 	test->priv = t;
 	return 0;
@@ -1388,6 +1390,107 @@ static void skb_sink_without_memory(struct kunit *test)
 	tp4a_free(to);
 }
 
+#define UNIT		64
+#define RUN_PAGES	4
+#define RUN		(RUN_PAGES * PAGE_SIZE)
+
+/* Let frames start every 64 bytes, and consist of parts of four pages. */
+static void use_runs(struct tp4_test *t)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct tp4_area *area = &t->area[i];
+
+		area->frame_unit = UNIT;
+		area->frame_shift = ilog2(UNIT);
+		area->nr_frames = (FRAMES - 1) * FRAME_BYTES / UNIT + 1;
+		area->nr_safe = 0;
+		area->run_pages = RUN_PAGES;
+		area->run_mask = RUN / UNIT - 1;
+		area->run_last = (RUN - FRAME_BYTES) / UNIT;
+	}
+}
+
+static void expect_returned(struct kunit *test, struct end *end, u64 idx,
+			    u8 error)
+{
+	struct tpacket4_desc *desc = reap(end);
+
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->idx, idx);
+	KUNIT_EXPECT_EQ(test, desc->error, error);
+}
+
+static void populate_refuses_frames_across_runs(struct kunit *test)
+{
+	static const u32 flags[] = { 0, TP4_RING_KEEP };
+	struct tp4_test *t = test->priv;
+	u64 idx, last;
+	u32 i;
+
+	use_runs(t);
+	last = t->area[0].run_last;
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		t->rx.q.flags = flags[i];
+		t->tx.q.flags = 0;
+		arrays_new(test, false);
+		for (idx = 0; idx < t->area[0].nr_frames; idx++) {
+			u8 error = idx % (RUN / UNIT) > last ? EINVAL : 0;
+
+			post(&t->rx, idx, 0, 0, 0);
+			post(&t->tx, idx, 60, 0, 0);
+			tp4a_populate(t->rxa);
+			tp4a_populate(t->txa);
+			KUNIT_ASSERT_EQ(test, tp4a_nr_unprocessed(t->rxa),
+					!error);
+			KUNIT_ASSERT_EQ(test, tp4a_nr_unprocessed(t->txa),
+					!error);
+			t->txa->curr = t->txa->end;
+			tp4a_flush(t->txa);
+			expect_returned(test, &t->tx, idx, error);
+			if (!error) {
+				tp4a_advance(t->rxa, 1);
+				t->rxa->keep = 0;
+				tp4a_flush(t->rxa);
+			}
+			expect_returned(test, &t->rx, idx, error);
+		}
+		tp4a_free(t->rxa);
+		tp4a_free(t->txa);
+		t->rxa = NULL;
+		t->txa = NULL;
+		memset(&t->rx, 0, sizeof(t->rx));
+		memset(&t->tx, 0, sizeof(t->tx));
+	}
+}
+
+/* The data of a frame at any position is where its page says. */
+static void page_of_data(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u64 idx;
+
+	use_runs(t);
+	arrays_new(test, false);
+	for (idx = 0; idx <= t->area[0].run_last; idx++) {
+		u64 pos = idx * UNIT + XDP_PACKET_HEADROOM;
+		void *data = t->area[0].addr + pos;
+
+		post(&t->rx, idx, 0, 0, 0);
+		tp4a_populate(t->rxa);
+		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+		KUNIT_EXPECT_PTR_EQ(test, tp4f_get_data(&p), data);
+		KUNIT_EXPECT_PTR_EQ(test, tp4f_get_page(&p),
+				    virt_to_page(data));
+		KUNIT_EXPECT_PTR_EQ(test, tp4a_get_page(t->rxa, data - 12),
+				    virt_to_page(data - 12));
+		tp4a_flush(t->rxa);
+		expect_returned(test, &t->rx, idx, 0);
+	}
+}
+
 static void expect_dma(struct kunit *test, bool contiguous)
 {
 	struct device *dev = kunit_device_register(test, "tp4_array");
@@ -1409,11 +1512,11 @@ static void expect_dma(struct kunit *test, bool contiguous)
 	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
 	KUNIT_EXPECT_EQ(test, !t->rxa->dma, contiguous);
 	for (i = 0; i < 8; i++)
-		post(&t->rx, FRAMES - 1 - 31 * i, 0, 0, 0);
+		post(&t->rx, t->area[0].nr_frames - 1 - 31 * i, 0, 0, 0);
 	tp4a_populate(t->rxa);
 	for (i = 0; i < 8; i++) {
-		u64 pos = (FRAMES - 1 - 31 * i) * FRAME_BYTES +
-			  XDP_PACKET_HEADROOM;
+		u64 pos = ((t->area[0].nr_frames - 1 - 31ULL * i) <<
+			   t->area[0].frame_shift) + XDP_PACKET_HEADROOM;
 		struct page *page = t->area[0].pages[pos / PAGE_SIZE];
 
 		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
@@ -1443,6 +1546,20 @@ static void scattered_dma_addresses(struct kunit *test)
 	u32 nr = t->area[0].nr_pages;
 
 	swap(t->area[0].pages[nr - 2], t->area[0].pages[nr - 1]);
+	expect_dma(test, false);
+}
+
+/* Runs of pages are mapped in one piece. */
+static void dma_addresses_of_runs(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, nr = t->area[0].nr_pages;
+
+	use_runs(t);
+	/* The last two runs change places. */
+	for (i = 0; i < RUN_PAGES; i++)
+		swap(t->area[0].pages[nr - 2 * RUN_PAGES + i],
+		     t->area[0].pages[nr - RUN_PAGES + i]);
 	expect_dma(test, false);
 }
 
@@ -2188,6 +2305,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(skb_sink_without_memory),
 	KUNIT_CASE(contiguous_dma_addresses),
 	KUNIT_CASE(scattered_dma_addresses),
+	KUNIT_CASE(dma_addresses_of_runs),
+	KUNIT_CASE(populate_refuses_frames_across_runs),
+	KUNIT_CASE(page_of_data),
 	KUNIT_CASE(each_frame_returned_once),
 	KUNIT_CASE(tx_out_of_order_completion),
 	KUNIT_CASE(rx_out_of_order_completion),

@@ -30,17 +30,10 @@ void tp4_wake_sender(struct sock *sk)
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_wake_sender);
 
-/**
- * tp4q_rx_refuse() - return a posted descriptor with an invalid frame number
- * @q:		an Rx queue
- * @idx:	the frame number
- *
- * It is returned in the oldest slot. The valid descriptors taken before it move
- * up by one slot.
- *
- * Context: Under the queue's Rx lock.
+/* Return a posted descriptor with an invalid frame number. It is returned in the
+ * oldest slot. The valid descriptors taken before it move up by one slot.
  */
-void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
+static noinline void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 {
 	struct tpacket4_desc desc = { .idx = idx, .error = EINVAL };
 	unsigned long out = atomic_long_read(&q->out);
@@ -53,6 +46,33 @@ void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 	atomic_long_set(&q->out, out + 1);
 	tp4q_publish(q, out, &desc);
 	atomic_long_inc(&q->invalid);
+}
+
+/* Take posted frames. @runs is a constant: false if no frame crosses the end of
+ * a run of pages.
+ */
+static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
+						const struct tp4_area *area,
+						u32 nr, bool runs)
+{
+	const u32 nr_frames = area->nr_frames;
+	u32 refusals = 0;
+	u64 idx;
+
+	while (q->in - atomic_long_read(&q->out) < nr ||
+	       q->in % TP4_DESCS_PER_LINE) {
+		if (tp4q_is_held(q, q->in) ||
+		    !tp4q_load_idx(tp4q_slot(q, q->in), &idx))
+			break;
+		if (likely(idx < nr_frames) &&
+		    !(runs && unlikely(tp4_area_crosses(area, idx)))) {
+			tp4q_hold(q, idx);
+			continue;
+		}
+		tp4q_rx_refuse(q, idx);
+		if (++refusals == TP4_RX_REFUSALS)
+			break;
+	}
 }
 
 /**
@@ -68,16 +88,12 @@ void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
  */
 void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 {
-	u32 refusals = 0, frame;
+	const struct tp4_area *area = q->area;
 
-	while (q->in - atomic_long_read(&q->out) < nr ||
-	       q->in % TP4_DESCS_PER_LINE) {
-		if (!tp4q_rx_take_one(q, &frame))
-			break;
-		if (unlikely(frame == TP4_NOT_HELD) &&
-		    ++refusals == TP4_RX_REFUSALS)
-			break;
-	}
+	if (likely(!area->run_mask))
+		tp4q_rx_take_frames(q, area, nr, false);
+	else
+		tp4q_rx_take_frames(q, area, nr, true);
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_take);
 

@@ -216,16 +216,22 @@ static inline void tp4q_hold(struct tp4_queue *q, u32 frame)
 	WRITE_ONCE(q->in, q->in + 1);
 }
 
+/* Position in the frame of the last byte of data. With a length of 0, it wraps
+ * around and is in no frame.
+ */
+static inline u64 tp4q_data_last(const struct tpacket4_desc *desc)
+{
+	return (u64)(desc->len - 1) + desc->offset;
+}
+
 /* Check that the copy of a descriptor refers to data within a frame. */
 static inline bool tp4q_desc_valid(const struct tp4_queue *q,
 				   const struct tpacket4_desc *desc)
 {
-	/* A length of 0 wraps around and is refused, too. */
-	u64 last = (u64)(desc->len - 1) + desc->offset;
-
 	return !(desc->flags & ~(TP4_DESC_KERNEL | TP4_DESC_SEEN |
 				 TP4_PKT_CONT | TP4_META)) &&
-	       desc->idx < q->area->nr_frames && last < q->area->frame_size;
+	       tp4_area_frame_valid(q->area, desc->idx) &&
+	       tp4q_data_last(desc) < q->area->frame_size;
 }
 
 /* Check TP4_META in the copy of a packet's @nr-th descriptor. Metadata is
@@ -349,37 +355,9 @@ static inline void tp4q_return(struct tp4_queue *q,
 	tp4q_wake(q);
 }
 
-void tp4q_rx_refuse(struct tp4_queue *q, u64 idx);
 void tp4q_rx_take(struct tp4_queue *q, u32 nr);
 void tp4q_rx_put_back(struct tp4_queue *q);
 void tp4q_rx_count_drop(struct tp4_queue *q);
-
-/**
- * tp4q_rx_take_one() - take the next posted frame
- * @q:		an Rx queue
- * @frame:	set to its number, or to TP4_NOT_HELD if the descriptor was
- *		invalid and has been returned
- *
- * Context: Under the queue's Rx lock.
- * Return: true if a descriptor was posted.
- */
-static inline bool tp4q_rx_take_one(struct tp4_queue *q, u32 *frame)
-{
-	u64 idx;
-
-	if (tp4q_is_held(q, q->in) ||
-	    !tp4q_load_idx(tp4q_slot(q, q->in), &idx))
-		return false;
-
-	if (likely(idx < q->area->nr_frames)) {
-		*frame = idx;
-		tp4q_hold(q, idx);
-	} else {
-		*frame = TP4_NOT_HELD;
-		tp4q_rx_refuse(q, idx);
-	}
-	return true;
-}
 
 /**
  * tp4q_rx_reserve() - claim posted frames for a packet

@@ -167,6 +167,65 @@ static void rx_refuse_invalid_frames(struct kunit *test)
 			ARRAY_SIZE(bad) * 8);
 }
 
+/* Frames of 2048 bytes may start every 64 bytes, but must not cross the end of a
+ * run of two pages.
+ */
+#define UNIT		64
+#define RUN		(2 * PAGE_SIZE)
+
+static void use_runs(struct tp4_test *t)
+{
+	t->area.frame_unit = UNIT;
+	t->area.frame_shift = ilog2(UNIT);
+	t->area.nr_frames = (4 * RUN - FRAME_BYTES) / UNIT + 1;
+	t->area.run_pages = 2;
+	t->area.run_mask = RUN / UNIT - 1;
+	t->area.run_last = (RUN - FRAME_BYTES) / UNIT;
+}
+
+static bool within_run(u64 idx)
+{
+	return idx % (RUN / UNIT) * UNIT + FRAME_BYTES <= RUN;
+}
+
+static void rx_refuse_frames_across_runs(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	unsigned long pos;
+	u64 idx;
+
+	use_runs(t);
+	for (idx = 0; idx < 4 * RUN / UNIT; idx++) {
+		bool valid = within_run(idx);
+
+		post(t, idx, 0, 0, 0);
+		KUNIT_ASSERT_EQ(test, tp4q_rx_reserve(&t->q, 1, &pos), valid);
+		if (valid)
+			publish(t, pos, 1);
+		desc = reap(t);
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, idx);
+		KUNIT_EXPECT_EQ(test, desc->error, valid ? 0 : EINVAL);
+	}
+}
+
+static void tx_refuse_frames_across_runs(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u64 idx;
+
+	use_runs(t);
+	for (idx = 0; idx < 4 * RUN / UNIT; idx++) {
+		struct tpacket4_desc desc = { .idx = idx, .len = 60 };
+
+		desc.flags = TP4_DESC_KERNEL;
+		/* Even if the data is before the end of the run */
+		KUNIT_EXPECT_EQ(test, tp4q_tx_check(&t->q, &desc, 1),
+				within_run(idx) ? 60 : -EINVAL);
+	}
+}
+
 static void rx_refuse_full_ring_of_invalid_frames(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -706,6 +765,8 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(rx_take_posted),
 	KUNIT_CASE(rx_take_each_slot_once),
 	KUNIT_CASE(rx_refuse_invalid_frames),
+	KUNIT_CASE(rx_refuse_frames_across_runs),
+	KUNIT_CASE(tx_refuse_frames_across_runs),
 	KUNIT_CASE(rx_refuse_full_ring_of_invalid_frames),
 	KUNIT_CASE(rx_put_back_unused),
 	KUNIT_CASE(tx_peek_whole_packets),

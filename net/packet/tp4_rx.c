@@ -63,31 +63,65 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
 }
 
+/* Number of frames of a packet. The first one has headroom, and the others are
+ * filled from their start: if the program posts consecutive frames, the packet
+ * then lies in one piece.
+ */
+static u32 tp4_rx_frames(const struct tp4_queue *q, u32 len)
+{
+	if (likely(len <= q->room))
+		return 1;
+	return 1 + DIV_ROUND_UP(len - q->room, q->area->frame_size);
+}
+
+/* Fill the frame at @pos from byte @from of the packet on, and publish @desc. */
+static void tp4_rx_fill_one(struct tp4_queue *q, unsigned long pos,
+			    const struct sk_buff *skb, u32 from, bool tagged,
+			    struct tpacket4_desc *desc)
+{
+	void *to;
+
+	desc->idx = q->held[pos & q->mask];
+	to = tp4_area_frame(q->area, desc->idx) + desc->offset;
+	if (unlikely(tagged))
+		tp4_copy_tagged(skb, from, to, desc->len);
+	else
+		skb_copy_bits(skb, from, to, desc->len);
+	tp4q_publish(q, pos, desc);
+}
+
+/* Same for the frames of a packet after the first, last to first */
+static noinline void tp4_rx_fill_rest(struct tp4_queue *q, unsigned long pos,
+				      u32 nr, const struct sk_buff *skb,
+				      u32 len, bool tagged)
+{
+	u32 size = q->area->frame_size, from = q->room + (nr - 2) * size;
+	struct tpacket4_desc desc = { .len = len - from };
+
+	while (--nr) {
+		tp4_rx_fill_one(q, pos + nr, skb, from, tagged, &desc);
+		from -= size;
+		desc.len = size;
+		desc.flags = TP4_PKT_CONT;
+	}
+}
+
 /* Fill the frames of a packet and publish its descriptors, last to first. */
 static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 			const struct sk_buff *skb, u32 len, bool tagged)
 {
 	struct tpacket4_desc desc = {
 		.offset = q->offset,
-		.len = len - (nr - 1) * q->room,
+		.len = len,
+		.flags = q->meta,
 	};
 
-	while (nr--) {
-		u32 frame = q->held[(pos + nr) & q->mask];
-		void *to = tp4_area_frame(q->area, frame) + q->offset;
-
-		if (unlikely(tagged))
-			tp4_copy_tagged(skb, nr * q->room, to, desc.len);
-		else
-			skb_copy_bits(skb, nr * q->room, to, desc.len);
-
-		desc.idx = frame;
-		if (!nr)
-			desc.flags |= q->meta;
-		tp4q_publish(q, pos + nr, &desc);
+	if (unlikely(nr > 1)) {
+		tp4_rx_fill_rest(q, pos, nr, skb, len, tagged);
 		desc.len = q->room;
-		desc.flags = TP4_PKT_CONT;
+		desc.flags |= TP4_PKT_CONT;
 	}
+	tp4_rx_fill_one(q, pos, skb, 0, tagged, &desc);
 }
 
 /**
@@ -112,7 +146,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	int skb_len = skb->len;
 	bool tagged = false;
 	unsigned long pos;
-	u32 len, nr = 1;
+	u32 len, nr;
 
 	/* Nothing is received before bind(). */
 	po = pkt_sk(sk);
@@ -137,8 +171,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 		tagged = true;
 		len += VLAN_HLEN;
 	}
-	if (unlikely(len > q->room))
-		nr = DIV_ROUND_UP(len, q->room);
+	nr = tp4_rx_frames(q, len);
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {

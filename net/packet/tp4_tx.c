@@ -36,7 +36,7 @@
 #define TP4_TX_HEAD	64
 
 /* Maximum number of descriptors of a packet: the longest packet that an Rx ring
- * can have, in the smallest frames
+ * can have, with the least room in its frames
  */
 #define TP4_TX_CHAIN	(GSO_MAX_SIZE / TP4_ROOM_MIN + MAX_SKB_FRAGS)
 

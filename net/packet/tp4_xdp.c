@@ -90,7 +90,7 @@ static bool tp4_xdp_copy_back(struct xdp_buff *buff, struct tp4_frame_set *p)
 	struct tp4_packet_array *a = p->pkt_arr;
 	u32 pos = 0, len = xdp_get_buff_len(buff);
 	int meta = buff->data - buff->data_meta;
-	int size = 1 << a->frame_shift;
+	int size = a->frame_size;
 
 	for (p->curr = p->start; pos != len; p->curr++) {
 		int offset;
@@ -134,7 +134,7 @@ static u32 tp4_xdp_run_on_frame(struct tp4_xdp *xdp, struct tp4_frame_set *p)
 		headroom -= a->offset - frame->offset;
 	/* Without skb_shared_info, the whole frame can be used as tailroom. */
 	hard_start = start + frame->offset - headroom;
-	xdp_init_buff(buff, (1 << a->frame_shift) - frame->offset + headroom +
+	xdp_init_buff(buff, a->frame_size - frame->offset + headroom +
 			    TP4_XDP_TAIL, xdp->rxq);
 	xdp_prepare_buff(buff, hard_start, headroom, frame->len, true);
 	act = __bpf_prog_run_xdp(xdp->prog, buff);

@@ -37,6 +37,9 @@
 /* Minimum number of data bytes in a frame */
 #define TP4_ZC_ROOM_MIN	64
 
+/* Minimum size of the frames that a driver fills */
+#define TP4_ZC_FRAME_MIN	2048
+
 /* Number of descriptors returned at a time when the mode ends */
 #define TP4_ZC_DRAIN	32
 
@@ -187,6 +190,13 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	return q->zerocopy;
 }
 
+/* Check whether the frames of an Rx ring are large enough for a driver. */
+static bool tp4_zc_has_room(const struct tp4_queue *rx)
+{
+	return rx->area->frame_size >= TP4_ZC_FRAME_MIN &&
+	       rx->room >= XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN;
+}
+
 /* Check whether packets for a ring do not reach the stack. */
 static bool tp4_zc_hides(const struct tp4_queue *rx)
 {
@@ -225,7 +235,7 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	if (!packet_is_v4(po) || !(rx || tx) || po->fanout ||
 	    sk->sk_type != SOCK_RAW ||
 	    (po->num && po->num != htons(ETH_P_ALL)) ||
-	    (rx && rx->room < XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN))
+	    (rx && !tp4_zc_has_room(rx)))
 		return -EINVAL;
 	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
 	if (!dev)

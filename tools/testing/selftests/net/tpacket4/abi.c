@@ -139,8 +139,9 @@ TEST_F(opt, memreg_einval)
 
 	for (i = 0; i < 32; i++) {
 		req.frame_unit = 1U << i;
-		EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req,
-					      sizeof(req)));
+		if (i < 6 || req.frame_unit > self->page)
+			EXPECT_EQ(-EINVAL, pv4_setopt(fd, PACKET_MEMREG, &req,
+						      sizeof(req)));
 		req.frame_unit = 0;
 		req.flags = 1U << i;
 		if (req.flags == TP4_MEMREG_SHARED)
@@ -587,6 +588,7 @@ TEST_F(opt, packet_diag)
 	EXPECT_EQ(3 * self->nr, d.memreg.pdm_frame_nr);
 	EXPECT_EQ(4096U, d.memreg.pdm_frame_size);
 	EXPECT_EQ(128U, d.memreg.pdm_headroom);
+	EXPECT_EQ(0U, d.memreg.pdm_frame_unit);
 	/* one of the socket, and one of each ring */
 	EXPECT_EQ(3U, d.memreg.pdm_users);
 	pv4_close(&s);

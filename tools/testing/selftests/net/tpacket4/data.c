@@ -17,12 +17,18 @@ FIXTURE(rx) {
 };
 
 FIXTURE_VARIANT(rx) {
-	unsigned int frame_size, headroom, reserve;
+	unsigned int frame_size, unit, step, headroom, reserve;
 };
 
 FIXTURE_VARIANT_ADD(rx, frames_2048) { .frame_size = 2048 };
 
 FIXTURE_VARIANT_ADD(rx, frames_4096) { .frame_size = 4096 };
+
+FIXTURE_VARIANT_ADD(rx, frames_256) { .frame_size = 256, .unit = 256 };
+
+FIXTURE_VARIANT_ADD(rx, frames_128) {
+	.frame_size = 128, .unit = 64, .step = 2, .headroom = 64,
+};
 
 FIXTURE_VARIANT_ADD(rx, headroom_1) { .frame_size = 2048, .headroom = 1 };
 
@@ -44,6 +50,8 @@ FIXTURE_SETUP(rx)
 		.ifname = if_b,
 		.rx_nr = pv4_min_descs(),
 		.frame_size = variant->frame_size,
+		.unit = variant->unit,
+		.step = variant->step,
 		.headroom = variant->headroom,
 		.reserve = variant->reserve,
 	};
@@ -106,7 +114,7 @@ TEST_F(rx, frame_edges)
 		ASSERT_EQ((int)small[i],
 			  send(self->tx, self->buf, small[i], 0));
 		ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d, WAIT_MS));
-		EXPECT_EQ(i, d.idx);
+		EXPECT_EQ(i * self->s.step, d.idx);
 		EXPECT_EQ(small[i], d.len);
 		EXPECT_EQ(self->s.offset, d.offset);
 		EXPECT_EQ(0, d.error);
@@ -119,24 +127,31 @@ TEST_F(rx, frame_edges)
 	}
 }
 
-/* All frames of a packet but the last are full and have TP4_PKT_CONT. */
+/* All frames of a packet but the last are full and have TP4_PKT_CONT. Only the
+ * first one has headroom, so that the packet lies in one piece.
+ */
 TEST_F(rx, chain_shape)
 {
 	unsigned int room = self->s.frame_size - self->s.offset;
-	unsigned int want = (MAX_PKT + room - 1) / room, i, left = MAX_PKT;
+	unsigned int size = self->s.frame_size, i, left = MAX_PKT;
+	unsigned int want = 1 + (MAX_PKT - room + size - 1) / size;
 	struct tpacket4_desc d;
 
 	fill_packet(self->buf, MAX_PKT, 1);
 	ASSERT_EQ(MAX_PKT, send(self->tx, self->buf, MAX_PKT, 0));
 	for (i = 0; i < want; i++) {
 		ASSERT_TRUE(pv4_take_wait(&self->s, &self->s.rx, &d, WAIT_MS));
-		EXPECT_EQ(i, d.idx);
+		EXPECT_EQ(i * self->s.step, d.idx);
 		EXPECT_EQ(left < room ? left : room, d.len);
-		EXPECT_EQ(self->s.offset, d.offset);
+		EXPECT_EQ(i ? 0 : self->s.offset, d.offset);
 		EXPECT_EQ(i + 1 < want ? TP4_PKT_CONT : 0, d.flags);
 		left -= d.len;
+		room = size;
 	}
 	EXPECT_EQ(0U, left);
+	/* frames lie side by side if they were posted in order */
+	EXPECT_TRUE(packet_ok(self->s.area + self->s.offset, MAX_PKT, MAX_PKT,
+			      1));
 	EXPECT_FALSE(pv4_take(&self->s.rx, &d));
 }
 

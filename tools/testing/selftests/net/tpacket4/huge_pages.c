@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* AF_PACKET V4: areas in huge pages */
+/* AF_PACKET V4: areas in huge pages, also with frames that cross normal pages */
 #include "huge.h"
 
 static const unsigned int sizes[] = {
@@ -12,12 +12,25 @@ FIXTURE(huge) {
 	char *buf;
 };
 
+FIXTURE_VARIANT(huge) {
+	unsigned int frame_size, unit, step;
+};
+
+FIXTURE_VARIANT_ADD(huge, plain) { .frame_size = 2048 };
+
+/* as in DPDK's memory pools */
+FIXTURE_VARIANT_ADD(huge, units) {
+	.frame_size = 2368, .unit = 64, .step = 37,
+};
+
 FIXTURE_SETUP(huge)
 {
 	size_t size = need_huge_pages(2);
 	struct pv4_cfg cfg = {
 		.ifname = if_a, .tx_nr = pv4_min_descs(),
-		.frames = size / 2048,
+		.frames = size / variant->frame_size,
+		.frame_size = variant->frame_size, .unit = variant->unit,
+		.step = variant->step, .area_align = size,
 	};
 
 	self->tx.fd = -1;
@@ -67,7 +80,8 @@ TEST_F(huge, contents)
 				sizeof(*spare));
 			spare[0] = last;
 		}
-		ASSERT_EQ(0, pv4_put(&self->tx, self->buf, len, 2048, 0));
+		ASSERT_EQ(0, pv4_put(&self->tx, self->buf, len,
+				     variant->frame_size, 0));
 		ASSERT_EQ((int)len, pv4_kick(&self->tx, 0));
 		got = pv4_recv(&self->rx, self->buf, 1 << 17, WAIT_MS);
 		ASSERT_TRUE(packet_ok(self->buf, got, len, n)) {
@@ -90,7 +104,8 @@ TEST_F(huge, closed_in_flight)
 	ASSERT_EQ(0, hold_queue(if_a));
 	for (i = 0; i < n; i++) {
 		fill_packet(self->buf, MAX_PKT, i);
-		ASSERT_EQ(0, pv4_put(&self->tx, self->buf, MAX_PKT, 2048, 0));
+		ASSERT_EQ(0, pv4_put(&self->tx, self->buf, MAX_PKT,
+				     variant->frame_size, 0));
 	}
 	ASSERT_EQ((int)n * MAX_PKT, pv4_kick(&self->tx, MSG_DONTWAIT));
 	pv4_close(&self->tx);

@@ -40,6 +40,8 @@ struct pv4_cfg {
 	unsigned int rx_nr, tx_nr;	/* size; 0: no such ring */
 	unsigned int frames;		/* 0: rx_nr + tx_nr */
 	unsigned int frame_size;	/* 0: 2048 */
+	unsigned int unit;		/* frame_unit */
+	unsigned int step;		/* units between frames; 0: 1 */
 	unsigned int headroom;
 	unsigned int reserve;
 	int mr_fd;			/* 0: an area of its own */
@@ -50,14 +52,16 @@ struct pv4_cfg {
 	bool shared;			/* TP4_MEMREG_SHARED */
 	bool keep;			/* TP4_RING_KEEP, of the Rx ring */
 	char *area;			/* 0: map a new one */
+	size_t area_align;		/* of its length; 0: a page */
 };
 
-/* Rx uses frames 0 .. rx_nr - 1, Tx the others. */
+/* Rx uses frames 0 .. rx_nr - 1, Tx the others. Frame i has the number i * step.
+ */
 struct pv4 {
 	int fd;
 	char *area;
 	size_t area_len;
-	unsigned int frames, frame_size;
+	unsigned int frames, frame_size, unit, step;
 	unsigned int offset;		/* expected offset of received data */
 	void *map;
 	size_t map_len;
@@ -95,19 +99,28 @@ static inline int pv4_setint(int fd, int opt, int val)
 	return pv4_setopt(fd, opt, &val, sizeof(val));
 }
 
-static inline int pv4_memreg_flags(int fd, const void *addr, size_t len,
-				   unsigned int frame_size,
-				   unsigned int headroom, __u32 flags)
+static inline int pv4_memreg_unit(int fd, const void *addr, size_t len,
+				  unsigned int frame_size,
+				  unsigned int headroom, unsigned int unit,
+				  __u32 flags)
 {
 	struct tpacket_memreg_req req = {
 		.addr = (uintptr_t)addr,
 		.len = len,
 		.frame_size = frame_size,
 		.data_headroom = headroom,
+		.frame_unit = unit,
 		.flags = flags,
 	};
 
 	return pv4_setopt(fd, PACKET_MEMREG, &req, sizeof(req));
+}
+
+static inline int pv4_memreg_flags(int fd, const void *addr, size_t len,
+				   unsigned int frame_size,
+				   unsigned int headroom, __u32 flags)
+{
+	return pv4_memreg_unit(fd, addr, len, frame_size, headroom, 0, flags);
 }
 
 static inline int pv4_memreg(int fd, const void *addr, size_t len,
@@ -277,7 +290,11 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 	s->meta = cfg->meta;
 	s->frames = cfg->frames ? cfg->frames : cfg->rx_nr + cfg->tx_nr;
 	s->frame_size = cfg->frame_size ? cfg->frame_size : 2048;
-	s->area_len = (size_t)s->frames * s->frame_size;
+	s->unit = cfg->unit ? cfg->unit : s->frame_size;
+	s->step = cfg->step ? cfg->step : 1;
+	s->area_len = (size_t)s->frames * s->step * s->unit;
+	s->area_len += -s->area_len & ((cfg->area_align ? cfg->area_align :
+					getpagesize()) - 1);
 	s->offset = ((cfg->headroom + 63) & ~63u) + cfg->reserve;
 	s->area = cfg->area ? cfg->area : pv4_new_area(s->area_len);
 	/* with room for frames that a test posts itself */
@@ -289,10 +306,11 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 		return -errno;
 	setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
 	mr_fd = cfg->mr_fd ? cfg->mr_fd : s->fd;
-	err = cfg->mr_fd ? 0 : pv4_memreg_flags(s->fd, s->area, s->area_len,
-						s->frame_size, cfg->headroom,
-						cfg->shared ?
-						TP4_MEMREG_SHARED : 0);
+	err = cfg->mr_fd ? 0 : pv4_memreg_unit(s->fd, s->area, s->area_len,
+					       s->frame_size, cfg->headroom,
+					       cfg->unit,
+					       cfg->shared ?
+					       TP4_MEMREG_SHARED : 0);
 	if (!err && cfg->reserve)
 		err = pv4_setint(s->fd, PACKET_RESERVE, cfg->reserve);
 	if (!err && cfg->rx_nr)
@@ -309,9 +327,9 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 	if (err)
 		return err;
 	for (i = 0; i < cfg->rx_nr && i < s->frames; i++)
-		pv4_rx_post(s, i);
+		pv4_rx_post(s, i * s->step);
 	for (i = s->frames; i > cfg->rx_nr; i--)
-		s->spare[s->nr_spare++] = i - 1;
+		s->spare[s->nr_spare++] = (i - 1) * s->step;
 	return cfg->ifname ? pv4_bind(s->fd, cfg->ifname,
 				      cfg->proto ? cfg->proto : ETH_P_ALL) : 0;
 }
@@ -328,13 +346,21 @@ static inline void pv4_close(struct pv4 *s)
 
 static inline char *pv4_frame(struct pv4 *s, __u64 idx)
 {
-	return s->area + idx * s->frame_size;
+	return s->area + idx * (s->unit ? s->unit : s->frame_size);
+}
+
+/* Is it the number of one of the frames? */
+static inline bool pv4_is_frame(const struct pv4 *s, __u64 idx)
+{
+	__u64 step = s->step ? s->step : 1;
+
+	return idx < s->frames * step && !(idx % step);
 }
 
 /*
  * Receives one packet to @buf and posts its frames again. Descriptors returned
  * with an error are counted in s->errors and posted again with the frame @idx
- * of their slot. Returns the length, -EAGAIN if none was received within @ms,
+ * of their slot. In copy mode, only the first frame of a packet has headroom. Returns the length, -EAGAIN if none was received within @ms,
  * or -EBADMSG if the kernel violated the protocol.
  */
 static inline int pv4_recv(struct pv4 *s, void *buf, size_t size, int ms)
@@ -349,10 +375,12 @@ static inline int pv4_recv(struct pv4 *s, void *buf, size_t size, int ms)
 			s->errors[d.error]++;
 			if (d.len)
 				return -EBADMSG;
-			pv4_rx_post(s, (s->rx.used - 1) & (s->rx.size - 1));
+			pv4_rx_post(s, ((s->rx.used - 1) & (s->rx.size - 1)) *
+				       s->step);
 			continue;
 		}
-		if (d.idx >= s->frames || d.offset != s->offset || !d.len ||
+		if (!pv4_is_frame(s, d.idx) ||
+		    d.offset != (len ? 0 : s->offset) || !d.len ||
 		    d.len > s->frame_size - d.offset ||
 		    (d.flags & ~TP4_PKT_CONT) != (s->meta && !len ?
 						  TP4_META : 0) ||
@@ -433,7 +461,7 @@ static inline unsigned int pv4_reap(struct pv4 *s)
 	for (; pv4_take(&s->tx, &d); n++) {
 		s->errors[d.error]++;
 		/* a bad descriptor has no frame of the program */
-		if (d.idx < s->frames)
+		if (pv4_is_frame(s, d.idx))
 			s->spare[s->nr_spare++] = d.idx;
 	}
 	return n;

@@ -8,11 +8,10 @@
  *	SEND_RECEIVE, *_2K_FRAME		zc_data mix.contents, burst
  *	SEND_RECEIVE_SINGLE_PKT			zc_data mix.contents
  *	SEND_RECEIVE_9K_PACKETS			zc_data mix.contents, pieces
- *	*UNALIGNED*				no such mode: a descriptor names
- *						a frame and not an address, so
- *						that none crosses a page. Data
- *						at any offset, up to a frame's
- *						last byte: zc_data pieces
+ *	*UNALIGNED*				zc_units: frames at multiples of
+ *						64 bytes. Data at any offset, up
+ *						to a frame's last byte: zc_data
+ *						pieces
  *	*_4001_FRAME_SIZE			abi memreg_einval
  *	POLL_RX, POLL_TX			zc_wake wake.poll_in, poll_out
  *	POLL_RXQ_FULL, POLL_TXQ_FULL		zc_wake wake.poll_timeout

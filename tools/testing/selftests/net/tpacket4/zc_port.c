@@ -9,6 +9,7 @@
  * tests of contents are to set. TPACKET4_PORT_VALID is set if virtio's devices vouch
  * for checksums that are right.
  */
+#include "huge.h"
 #include "meta.h"
 #include "netdev.h"
 #include "task.h"
@@ -52,7 +53,7 @@ FIXTURE(contents) {
 
 FIXTURE_VARIANT(contents) {
 	bool zc_a, zc_b;
-	unsigned int frame_size, headroom, mtu;
+	unsigned int frame_size, unit, step, headroom, mtu;
 };
 
 FIXTURE_VARIANT_ADD(contents, to_stack) {
@@ -77,20 +78,43 @@ FIXTURE_VARIANT_ADD(contents, page) {
 	.zc_a = true, .zc_b = true, .frame_size = 4096, .mtu = 9000,
 };
 
+/* Frames of DPDK's size in huge pages, which cross normal pages. */
+FIXTURE_VARIANT_ADD(contents, units) {
+	.zc_a = true, .zc_b = true, .frame_size = 2368, .unit = 64,
+	.step = 37, .mtu = PORT_MTU,
+};
+
 FIXTURE_SETUP(contents)
 {
 	struct zc_cfg cfg = {
 		.ifname = if_a, .n = 1, .frame_size = variant->frame_size,
+		.unit = variant->unit, .step = variant->step,
 		.headroom = variant->headroom, .rx_nr = 512,
 	};
 
-	ports(_metadata);
-	ASSERT_EQ(0, both_mtu(port_mtu(variant->mtu)));
 	self->a.s.fd = -1;
 	self->b.s.fd = -1;
+	self->fd_a = -1;
+	self->fd_b = -1;
+	if (variant->unit) {
+		/* a huge page each: no frame crosses it */
+		cfg.align = need_huge_pages(2);
+		cfg.tx_nr = 256;
+		if (!cfg.align ||
+		    (cfg.rx_nr + cfg.tx_nr) * cfg.frame_size > cfg.align)
+			SKIP(return, "needs two huge pages of 2 MiB");
+		cfg.memory = map_huge_page(cfg.align);
+		ASSERT_TRUE(cfg.memory != MAP_FAILED);
+	}
+	ports(_metadata);
+	ASSERT_EQ(0, both_mtu(port_mtu(variant->mtu)));
 	if (variant->zc_a)
 		ASSERT_EQ(0, zc_open(&self->a, &cfg));
 	cfg.ifname = if_b;
+	if (variant->unit) {
+		cfg.memory = map_huge_page(cfg.align);
+		ASSERT_TRUE(cfg.memory != MAP_FAILED);
+	}
 	if (variant->zc_b)
 		ASSERT_EQ(0, zc_open(&self->b, &cfg));
 	self->fd_a = plain_listener(_metadata, if_a);
@@ -106,6 +130,7 @@ FIXTURE_TEARDOWN(contents)
 	close(self->fd_a);
 	close(self->fd_b);
 	free(self->buf);
+	huge_pages_restore();
 }
 
 static int put_a(struct _test_data_contents *self, unsigned int len,

@@ -30,6 +30,9 @@ struct zc_cfg {
 	int n;				/* PACKET_ZEROCOPY; 0: copy mode */
 	unsigned int rx_nr, tx_nr;	/* 0: the least that may be */
 	unsigned int frame_size;	/* 0: 2048 */
+	unsigned int unit, step;	/* as in struct pv4_cfg, */
+	char *memory;			/* with the memory of the area, */
+	size_t align;			/* and what its length is rounded up to */
 	unsigned int headroom, reserve;
 	unsigned int sharers;		/* parts of the area */
 	struct zc *area;		/* whose area to use, */
@@ -50,8 +53,8 @@ static inline void zc_post(struct zc *z, struct pv4_ring *r,
 
 	/* before the kernel can have passed them on */
 	for (i = 0; i < n; i++)
-		if (d[i].idx < z->s.frames)
-			__atomic_store_n(&z->held[d[i].idx], 1,
+		if (pv4_is_frame(&z->s, d[i].idx))
+			__atomic_store_n(&z->held[d[i].idx / z->s.step], 1,
 					 __ATOMIC_RELEASE);
 	pv4_post(r, d, n);
 }
@@ -68,9 +71,9 @@ static inline bool zc_take(struct zc *z, struct pv4_ring *r,
 {
 	if (!pv4_take(r, d))
 		return false;
-	if (d->idx < z->s.frames)
-		z->strays += !__atomic_exchange_n(&z->held[d->idx], 0,
-						  __ATOMIC_ACQ_REL);
+	if (pv4_is_frame(&z->s, d->idx))
+		z->strays += !__atomic_exchange_n(&z->held[d->idx / z->s.step],
+						  0, __ATOMIC_ACQ_REL);
 	else
 		z->strays += d->error != EINVAL;
 	return true;
@@ -159,6 +162,8 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	struct pv4_cfg base = {
 		.rx_nr = rx_nr, .tx_nr = tx_nr,
 		.frame_size = cfg->frame_size, .headroom = cfg->headroom,
+		.unit = cfg->unit, .step = cfg->step,
+		.area = cfg->memory, .area_align = cfg->align,
 		.reserve = cfg->reserve, .meta = cfg->meta,
 		.to_stack = cfg->to_stack, .keep = cfg->keep,
 		.frames = (rx_nr + tx_nr) * (1 + cfg->sharers),
@@ -194,9 +199,9 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 	z->s.rx.avail = 0;
 	z->s.nr_spare = 0;
 	for (i = 0; i < rx_nr && !cfg->rx_empty; i++)
-		zc_rx_post(z, z->first + i);
+		zc_rx_post(z, (z->first + i) * z->s.step);
 	for (i = z->count; i > rx_nr; i--)
-		z->s.spare[z->s.nr_spare++] = z->first + i - 1;
+		z->s.spare[z->s.nr_spare++] = (z->first + i - 1) * z->s.step;
 	z->min_offset = z->s.offset + (cfg->n ? XDP_PACKET_HEADROOM : 0);
 	/* in this order, nothing is received in copy mode, which uses another
 	 * offset
@@ -243,7 +248,7 @@ static inline unsigned int zc_reap(struct zc *z)
 
 	for (; zc_take(z, &z->s.tx, &d); n++) {
 		z->s.errors[d.error]++;
-		if (d.idx < z->s.frames)
+		if (pv4_is_frame(&z->s, d.idx))
 			z->s.spare[z->s.nr_spare++] = d.idx;
 	}
 	return n;
@@ -282,7 +287,7 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 	for (;;) {
 		if (!zc_take_wait(z, &s->rx, &d, len ? WAIT_MS : ms))
 			return len ? -EBADMSG : -EAGAIN;
-		if (d.idx >= s->frames)
+		if (!pv4_is_frame(s, d.idx))
 			return -EBADMSG;
 		if (d.error) {
 			z->rx_errors[d.error]++;
@@ -291,8 +296,11 @@ static inline int zc_recv(struct zc *z, void *buf, size_t size, int ms)
 			zc_rx_post(z, d.idx);
 			continue;
 		}
-		/* only the first frame of a packet has XDP headroom */
-		if (d.offset < (len ? s->offset : z->min_offset) ||
+		/* only the first frame of a packet has XDP headroom, or, in
+		 * copy mode, any
+		 */
+		if (d.offset < (!len ? z->min_offset :
+				z->min_offset > s->offset ? s->offset : 0) ||
 		    d.offset > s->frame_size ||
 		    !d.len || d.len > s->frame_size - d.offset ||
 		    (d.flags & ~TP4_PKT_CONT) != (s->meta && !len ?
