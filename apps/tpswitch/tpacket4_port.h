@@ -330,8 +330,8 @@ static inline int tp4_connect(struct tp4_socket *s, const char *path,
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
-	if (!opt->area || opt->mr_fd || opt->fd || opt->to_stack ||
-	    strlen(path) >= sizeof(un.sun_path))
+	if (!opt->area || opt->area->frame_unit || opt->mr_fd || opt->fd ||
+	    opt->to_stack || strlen(path) >= sizeof(un.sun_path))
 		return -EINVAL;
 	memset(&req, 0, sizeof(req));
 	req.magic = TP4_PORT_MAGIC;

@@ -38,7 +38,7 @@
 
 /* The minor version changes with additions, the major one if programs break. */
 #define TP4_VERSION_MAJOR	1
-#define TP4_VERSION_MINOR	3
+#define TP4_VERSION_MINOR	4
 
 #include <errno.h>
 #include <poll.h>
@@ -173,13 +173,19 @@ enum tp4_where {
  * struct tp4_area - memory for packets
  * @addr: address of the mapping, or NULL if there is none
  * @len: length in bytes, a multiple of the page size
- * @frame_size: bytes per frame, a power of two, 2048 to the page size
+ * @frame_size: bytes per frame, a power of two, 2048 to the page size; with
+ *              @frame_unit, any multiple of 64, 128 to the page size
  * @nr_frames: number of frames; they are numbered from 0
  * @memfd: its file, which can be passed to another process
  * @shared: not 0: other processes may use the area when it is registered, see
  *          tp4_area_register(). Set this after tp4_area_create()
- * @posted: a byte per frame, not 0 if it is posted on a ring of this process;
- *          with TP4_DEBUG only
+ * @frame_unit: 0: frames lie side by side; else a power of two, 64 to the page
+ *              size: a frame may start at each multiple of it, and frame numbers
+ *              count units, see tp4_area_idx(). A frame must not cross the end
+ *              of a page of the memory. Set this after tp4_area_create() or
+ *              tp4_area_attach()
+ * @posted: a byte per 64 bytes, not 0 at the start of a frame that is posted on a
+ *          ring of this process; with TP4_DEBUG only
  */
 struct tp4_area {
 	__u8 *addr;
@@ -188,6 +194,7 @@ struct tp4_area {
 	__u32 nr_frames;
 	int memfd;
 	int shared;
+	__u32 frame_unit;
 #ifdef TP4_DEBUG
 	__u8 *posted;
 #endif
@@ -485,15 +492,31 @@ static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
 	return m < n ? m : n;
 }
 
+/* Bytes between two positions that a frame may start at. */
+static inline __u32 __tp4_unit(const struct tp4_area *a)
+{
+	return a->frame_unit ? a->frame_unit : a->frame_size;
+}
+
+/* Does the frame end in the area? */
+static inline int __tp4_is_frame(const struct tp4_area *a, __u64 idx)
+{
+	return idx <= (a->len - a->frame_size) / __tp4_unit(a) &&
+	       (a->frame_unit || idx < a->nr_frames);
+}
+
 /* With TP4_DEBUG: the frame exists, and the kernel does not have it. */
 static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 {
 #ifdef TP4_DEBUG
+	__u8 *posted;
+
 	if (!r->area)
 		return;
-	__tp4_assert(idx < r->area->nr_frames);
-	__tp4_assert(!r->area->posted[idx]);
-	r->area->posted[idx] = 1;
+	__tp4_assert(__tp4_is_frame(r->area, idx));
+	posted = &r->area->posted[idx * __tp4_unit(r->area) / 64];
+	__tp4_assert(!*posted);
+	*posted = 1;
 #else
 	(void)r;
 	(void)idx;
@@ -503,8 +526,8 @@ static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 static inline void __tp4_debug_return(const struct tp4_ring *r, __u64 idx)
 {
 #ifdef TP4_DEBUG
-	if (r->area && idx < r->area->nr_frames)
-		r->area->posted[idx] = 0;
+	if (r->area && __tp4_is_frame(r->area, idx))
+		r->area->posted[idx * __tp4_unit(r->area) / 64] = 0;
 #else
 	(void)r;
 	(void)idx;
@@ -691,6 +714,30 @@ TP4_API unsigned int tp4_ring_fill(struct tp4_ring *r, __u64 first,
 	}
 	__tp4_ring_gave(r, n);
 	return n;
+}
+
+/**
+ * tp4_ring_exchange - post other frames in the slots that were returned (Rx)
+ * @r: ring
+ * @frames: the frame numbers, one per slot
+ * @n: number of slots, at most what tp4_ring_peek() returned
+ *
+ * For programs that keep what they receive: the frames in the slots belong to
+ * the program, as after tp4_ring_take(), and the ring has as many as before. The
+ * descriptors must have been read.
+ */
+TP4_API void tp4_ring_exchange(struct tp4_ring *r, const __u64 *frames,
+			       unsigned int n)
+{
+	unsigned int i;
+
+	tp4_ring_flush(r);
+	__tp4_ring_took(r, n);
+	for (i = n; i--; ) {
+		__tp4_debug_post(r, frames[i]);
+		tp4_desc_give(__tp4_ring_next(r, i), frames[i], 0, 0, 0);
+	}
+	__tp4_ring_gave(r, n);
 }
 
 /**
@@ -1023,7 +1070,7 @@ static inline int __tp4_area_map(struct tp4_area *a)
 	if (addr == MAP_FAILED)
 		return -errno;
 #ifdef TP4_DEBUG
-	a->posted = (__u8 *)calloc(a->nr_frames, 1);
+	a->posted = (__u8 *)calloc(a->len / 64, 1);
 	assert(a->posted);
 #endif
 	a->addr = (__u8 *)addr;
@@ -1066,7 +1113,8 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * tp4_area_create - allocate memory for packets
  * @a: area
  * @nr_frames: number of frames
- * @frame_size: bytes per frame, a power of two, 2048 to the page size
+ * @frame_size: bytes per frame, a power of two, 2048 to the page size; or any
+ *              multiple of 64 if @a->frame_unit is set afterwards
  *
  * The memory is a memfd, so that another process can map it, see
  * tp4_area_attach().
@@ -1084,12 +1132,13 @@ TP4_API int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * tp4_area_create_huge - allocate memory for packets in huge pages, if possible
  * @a: area
  * @nr_frames: number of frames
- * @frame_size: bytes per frame, a power of two, 2048 to the normal page size
+ * @frame_size: as for tp4_area_create(); the page size is that of normal pages
  *
  * Huge pages cause fewer TLB misses. They have the default size, and the
  * administrator must have reserved enough of them (/proc/sys/vm/nr_hugepages).
  * If there are too few, normal pages are used, as by tp4_area_create(). @a->len
- * is a multiple of the page size used.
+ * is a multiple of the page size used. With @a->frame_unit, frames can have any
+ * size in huge pages, as they may cross normal ones.
  *
  * Return: 0, or -errno.
  */
@@ -1113,6 +1162,7 @@ TP4_API int tp4_area_attach(struct tp4_area *a)
 {
 	a->addr = NULL;
 	a->shared = 0;
+	a->frame_unit = 0;
 	return __tp4_area_map(a);
 }
 
@@ -1158,6 +1208,7 @@ TP4_API int tp4_area_register(const struct tp4_area *a, int fd,
 	req.len = a->len;
 	req.frame_size = a->frame_size;
 	req.data_headroom = headroom;
+	req.frame_unit = a->frame_unit;
 	req.flags = a->shared ? TP4_MEMREG_SHARED : 0;
 	if (setsockopt(fd, SOL_PACKET, PACKET_MEMREG, &req, sizeof(req)))
 		return -errno;
@@ -1173,7 +1224,22 @@ TP4_API int tp4_area_register(const struct tp4_area *a, int fd,
  */
 TP4_API __u8 *tp4_frame(const struct tp4_area *a, __u64 idx)
 {
-	return a->addr + (size_t)idx * a->frame_size;
+	return a->addr + (size_t)idx * __tp4_unit(a);
+}
+
+/**
+ * tp4_area_idx - get the number of the frame at an address
+ * @a: area
+ * @addr: the address of the frame's start in the area; with a frame unit, a
+ *        multiple of it from the area's start
+ *
+ * The inverse of tp4_frame().
+ *
+ * Return: the frame number.
+ */
+TP4_API __u64 tp4_area_idx(const struct tp4_area *a, const void *addr)
+{
+	return (size_t)((const __u8 *)addr - a->addr) / __tp4_unit(a);
 }
 
 /**
@@ -1669,7 +1735,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "frame size no power of two, headroom fills it, or area unaligned";
+			return "frame size or unit invalid, headroom fills a frame, or area unaligned";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
@@ -1723,7 +1789,7 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 	case TP4_IN_ZEROCOPY:
 		switch (err) {
 		case EINVAL:
-			return "needs a ring, SOCK_RAW, ETH_P_ALL, one interface and no fanout";
+			return "needs SOCK_RAW, ETH_P_ALL, one interface, no fanout and frames of 2048 bytes";
 		case EPERM:
 			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:
@@ -1769,7 +1835,8 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		if (err == ENETDOWN)
 			return "the device was removed or moved to another namespace";
 		if (where == TP4_IN_RX)
-			return err == EINVAL ? "the area has no such frame" :
+			return err == EINVAL ?
+			       "the area has no such frame, or it crosses pages" :
 			       NULL;
 		switch (err) {
 		case EINVAL:

@@ -94,6 +94,15 @@ static void post_a_frame_twice(void)
 	tp4_ring_post(&s.rx, &frame, 1);
 }
 
+static void exchange_for_a_frame_that_is_posted(void)
+{
+	__u64 frame = 1;
+
+	send_some(1);
+	receive(1);
+	tp4_ring_exchange(&s.rx, &frame, 1);
+}
+
 static void send_a_frame_that_is_posted(void)
 {
 	struct tpacket4_desc d = { .idx = 5, .len = 60 };
@@ -114,6 +123,8 @@ static const struct {
 	  SIGABRT },
 	{ "post_a_frame_twice", post_a_frame_twice, SIGABRT },
 	{ "send_a_frame_that_is_posted", send_a_frame_that_is_posted, SIGABRT },
+	{ "exchange_for_a_frame_that_is_posted",
+	  exchange_for_a_frame_that_is_posted, SIGABRT },
 };
 
 static int child(unsigned int i)

@@ -336,6 +336,75 @@ static void receive_into_huge_pages(void)
 	CHECK_EQ(0, write_file(HUGE_PAGES, "0"));
 }
 
+/* Each frame that holds a packet is kept, and another one posted. */
+static void exchange_frames_of_any_size(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	const unsigned int size = 2368, step = size / 64;
+	unsigned int i, n, seq = 0, next = NR;
+	__u64 frames[NR];
+	int fd;
+
+	if (write_file(HUGE_PAGES, "2") || read_number(HUGE_PAGES) < 1) {
+		skipped = "there are no huge pages";
+		return;
+	}
+	CHECK_EQ(0, tp4_area_create_huge(&area, 2 * NR, size));
+	area.frame_unit = 64;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	for (i = 0; i < 2 * NR; i++)
+		CHECK_EQ(i * step, tp4_area_idx(&area, area.addr + i * size));
+	for (i = 0; i < NR; i++)
+		frames[i] = i * step;
+	CHECK_EQ(NR, tp4_ring_post(&s.rx, frames, NR));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	fd = plain_socket();
+	while (seq < 5 * NR) {
+		CHECK_EQ(0, plain_send(fd, 37, 1000, seq));
+		n = wait_rx(&s, 37);
+		CHECK_EQ(37, n);
+		CHECK_EQ(0, tp4_ring_error(&s.rx, n));
+		for (i = 0; i < n; i++, next++) {
+			const struct tpacket4_desc *d = tp4_ring_at(&s.rx, i);
+
+			/* in the order in which they were posted */
+			CHECK_EQ((next - NR) % (2 * NR) * step, d->idx);
+			CHECK(is_packet(tp4_data(&area, d), 1000, seq + i));
+			frames[i] = (__u64)(next % (2 * NR)) * step;
+		}
+		tp4_ring_exchange(&s.rx, frames, n);
+		CHECK_EQ(NR, tp4_ring_pending(&s.rx));
+		CHECK_EQ(0, tp4_ring_free(&s.rx));
+		seq += n;
+	}
+	close(fd);
+	tp4_close(&s);
+	tp4_area_destroy(&area);
+	CHECK_EQ(0, write_file(HUGE_PAGES, "0"));
+}
+
+static void small_frames_hold_a_packet_in_one_piece(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	unsigned int i, n;
+	int fd;
+
+	CHECK_EQ(0, tp4_area_create(&area, NR, 256));
+	area.frame_unit = 256;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	CHECK_EQ(NR, tp4_ring_fill(&s.rx, 0, NR));
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	fd = plain_socket();
+	CHECK_EQ(0, plain_send(fd, 1, 1400, 3));
+	n = (1400 + 255) / 256;
+	CHECK_EQ(n, wait_rx(&s, n));
+	for (i = 0; i < n; i++)
+		CHECK_EQ(i + 1 < n ? TP4_PKT_CONT : 0,
+			 tp4_ring_at(&s.rx, i)->flags);
+	CHECK(is_packet(tp4_data(&area, tp4_ring_at(&s.rx, 0)), 1400, 3));
+	close(fd);
+}
+
 static void without_huge_pages_an_area_is_ordinary(void)
 {
 	write_file(HUGE_PAGES, "0");
@@ -1165,6 +1234,8 @@ static const struct {
 	TEST(area_that_is_too_short_is_refused),
 	TEST(destroying_an_area_twice_closes_nothing_else),
 	TEST(receive_into_huge_pages),
+	TEST(exchange_frames_of_any_size),
+	TEST(small_frames_hold_a_packet_in_one_piece),
 	TEST(without_huge_pages_an_area_is_ordinary),
 	TEST(open_refuses_what_makes_no_sense),
 	TEST(open_takes_a_socket_of_the_callers),

@@ -30,6 +30,7 @@ class Area(c.Structure):
         ("nr_frames", c.c_uint32),
         ("memfd", c.c_int),
         ("shared", c.c_int),
+        ("frame_unit", c.c_uint32),
     )
 
 
