@@ -17,6 +17,7 @@ NET = BUILD / ARCH / "selftests" / "net"
 TPACKET4 = NET / "tpacket4"
 XL710 = LAB / "xl710"
 ON_VETH = TOP / "tools/lib/tpacket4/tests/on_veth.sh"
+PAGE = TOP / "Documentation/networking/tpacket4.rst"
 # Selftests shorten loops on a kernel that is slow without being a debug kernel, and for
 # coverage, where a second visit of a line adds nothing.
 FAST = ["TPACKET4_FAST=1"]
@@ -182,6 +183,7 @@ def find_lib_tests() -> list[Test]:
         test("lib-debug", ON_VETH, "./lib_debug", "tp4A", "tp4B"),
         test("lib-examples", ON_VETH, tests / "examples.sh"),
         test("lib-ringtest", tests / "ringtest.sh"),
+        test("lib-shared-object", ON_VETH, tests / "shared_object.py", PAGE),
     ]
 
 
