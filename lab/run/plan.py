@@ -224,7 +224,6 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         "dma": "virtio,iommu_platform=on,disable-legacy=on",
         "small": "virtio,mrg_rxbuf=off",
         "tap": "virtio-tap,rss=on,hash=on",
-        "fanout": "virtio",
     }
     if BASE != BASES[0]:  # which cannot lease queues
         kinds["netkit"] = kinds["dma"]  # AF_XDP needs the DMA API
@@ -238,8 +237,8 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
-        if kind in ("netkit", "fanout"):
-            env.append(f"TPACKET4_PORT_TEST=zc_{kind}")
+        if kind == "netkit":
+            env.append("TPACKET4_PORT_TEST=zc_netkit")
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
@@ -291,7 +290,6 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
-        test("tp4", "fanout", "xl710", "TP4_PARTS=fanout"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
     if BASE != BASES[0]:  # which cannot lease queues

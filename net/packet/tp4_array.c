@@ -133,7 +133,12 @@ EXPORT_SYMBOL_GPL(tp4a_flush_completed);
  */
 void tp4a_recycle(struct tp4_packet_array *a)
 {
-	tp4a_recycle_to(a, a->curr);
+	while (a->start != a->curr) {
+		struct tp4_frame *frame = &a->items[a->end++ & a->mask];
+
+		*frame = a->items[a->start++ & a->mask];
+		tp4a_reset_frame(a, frame);
+	}
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 

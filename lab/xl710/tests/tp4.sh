@@ -3,9 +3,8 @@
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
-#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit or
-#	               fanout, for the selftests zc_netkit, or zc_fanout and
-#	               zc_fanout_life
+#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit,
+#	               for the selftests zc_netkit
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,17 +31,6 @@ fault_tests() {
 		not_ok "tp4: fault"
 	# shellcheck disable=SC2034 # log_clean() reads it
 	DMESG_START=$(dmesg | wc -l)
-}
-
-# Queues that feed a fanout group
-fanout_tests() {
-	local prog
-
-	nsx ip link set dev v4a mtu 1500 up
-	nsx ip link set dev v4b mtu 1500 up
-	for prog in zc_fanout zc_fanout_life; do
-		nsx "$SELFTESTS/$prog" || not_ok "tp4: $prog"
-	done
 }
 
 # One of them removes port 1, finds it again, and makes it v4b once more.
@@ -189,7 +177,7 @@ cleanup() {
 	teardown
 } 2>/dev/null
 
-for prog in zc_port zc_netkit zc_fanout zc_fanout_life fault zc_bridge echo.py; do
+for prog in zc_port zc_netkit fault zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: lab/build/progs selftests"
 		exit 0
@@ -215,12 +203,11 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS =~ ports|faults|netkit|fanout ]]; then
+if [[ $PARTS =~ ports|faults|netkit ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
 	[[ $PARTS != *netkit* ]] || netkit_tests
-	[[ $PARTS != *fanout* ]] || fanout_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then
