@@ -197,6 +197,15 @@ def find_tpgen_tests(long: bool) -> Iterator[Test]:
     yield Test("tpgen-examples", [str(tests / "examples.sh")], cwd=obj)
 
 
+def find_stopped_test(name: str, driver: str, long: bool, nic: str) -> Iterator[Test]:
+    """A capture that is stopped, on two devices of this driver."""
+    script = TOP / "ports/libpcap/tests/stopped.sh"
+    pcap = BUILD / "pcap"
+    if (pcap / "lib").exists():
+        command = ["bash", str(script), str(pcap), driver, "10000" if long else "2000"]
+        yield Test(name, command, cwd=pcap, vm=["--nic", nic] if nic else [])
+
+
 def find_pcap_tests(long: bool) -> Iterator[Test]:
     """Those of ports/libpcap, where that is built."""
     pcap, port = BUILD / "pcap", TOP / "ports/libpcap/tests"
@@ -207,6 +216,7 @@ def find_pcap_tests(long: bool) -> Iterator[Test]:
         lib = [] if version == "v3" else ["env", f"LD_LIBRARY_PATH={pcap}/lib"]
         command = [*lib, str(ON_VETH), "./pcap_test", version, "tp4A", "tp4B"]
         yield Test(f"pcap-{version}", command, cwd=pcap / "testprogs")
+    yield from find_stopped_test("pcap-stopped", "veth", long, "")
     python = ["python3", "-B"]
     for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
         command = [*python, f"{port}/{script}.py", str(pcap)]
@@ -242,6 +252,7 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
+    yield from find_stopped_test("virtio-stopped", "virtio_net", long, "virtio")
     # A machine of its own, whose log has what a suspended console would lose.
     yield Test(
         "virtio-suspend",
@@ -292,6 +303,9 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
+    for item in find_stopped_test("xl710-stopped", "i40e", long, "xl710"):
+        item.vm.append("--qemu")
+        tests.append(item)
     if BASE != BASES[0]:  # which cannot lease queues
         tests.append(test("tp4", "netkit", "xl710", "TP4_PARTS=netkit"))
     return tests
