@@ -4,8 +4,8 @@
 #	ports/libpcap/tests/stopped.sh PCAP veth|virtio_net|i40e [PINGS]
 #
 # A stopped capture does not take the host off the net: tcpdump captures on zc:DEV+stack and
-# is stopped, while its host is sent PINGS (10000) packets and answers all of them. Then it goes
-# on. As root, on a veth pair or on the two devices of that driver. PCAP is build/pcap.
+# is stopped, while its host is sent PINGS (10000) packets and answers all of them. Then it
+# goes on. As root, on a veth pair or on the two devices of that driver. PCAP is build/pcap.
 
 set -euo pipefail
 case ${1:---help} in
@@ -70,8 +70,8 @@ host ip link set v4b up
 wait_for far ping -q -c 1 -W 1 10.72.0.2
 
 # Not by a function, which would be the process that is stopped.
-ip netns exec v4host env LD_LIBRARY_PATH="$pcap/lib" tcpdump -Z root -n -w "$tmp/got" -i zc:v4b+stack icmp \
-	2>"$tmp/log" &
+ip netns exec v4host env LD_LIBRARY_PATH="$pcap/lib" \
+	tcpdump -Z root -n -w "$tmp/got" -i zc:v4b+stack icmp 2>"$tmp/log" &
 tcpdump=$!
 wait_for grep -q listening "$tmp/log" || { cat "$tmp/log"; exit 1; }
 # i40e stops the queue for it.
