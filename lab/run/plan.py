@@ -39,9 +39,7 @@ SUSPENDABLE = "[ ! -e /sys/power/pm_test ] || modprobe stay_up || exit"
 # The model sends so slowly that a short ring is full.
 SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_with_full_ring"
-XL710_DEBUG_CASES = (
-    "TP4_TESTS=-v both -v units -v reset -t kill_under_load -t metadata -t xdp -t devmem"
-)
+XL710_DEBUG_CASES = "TP4_TESTS=-v both -v units -v reset -t kill_under_load -t metadata -t xdp -t devmem"
 # The cases of xl710-pairs in which two queues share a vector, in which there are three
 # queues (and as many CPUs), and in which, without MSI-X, there is one queue.
 SHARED_VECTOR = "other_pairs_of_the_vector_go_on"

@@ -553,7 +553,7 @@ def test_queues() -> None:
     nr = 1000
     old = Capture("queues", ["-i", "wide0", "-Q", "out", "udp"], False).begin()
     new = Capture("queues", ["-i", "zc:wide0+stack", "udp"], True, "right").begin()
-    words = "ip netns exec right tcpdump -i zc:wide0:3".split()
+    words = ["ip", "netns", "exec", "right", "tcpdump", "-i", "zc:wide0:3"]
     said = attempt(*words, ours=True).stderr
     result("queue 3 of wide0 is already used" in said, "zc:DEVICE has queue 3", said)
     # All of the first half is there when it goes on: they can be in order.
@@ -561,9 +561,11 @@ def test_queues() -> None:
     run(*python(FLOWS, nr // 2))
     new.process.send_signal(signal.SIGCONT)
     run(*python(FLOWS, nr // 2))
-    words = "ping -q -c 10 -i 0.05 -W 20 203.0.113.2".split()
+    words = ["ping", "-q", "-c", "10", "-i", "0.05", "-W", "20", "203.0.113.2"]
     done = attempt("ip", "netns", "exec", "left", *SENDER, *words)
-    result(" 0% packet loss" in done.stdout, "all queues: the host answers", done.stdout)
+    result(
+        " 0% packet loss" in done.stdout, "all queues: the host answers", done.stdout
+    )
     # The device goes, and comes back.
     run("ip", "-n", "right", "link", "set", "wide0", "down")
     time.sleep(0.5)

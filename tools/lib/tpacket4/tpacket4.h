@@ -1735,7 +1735,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "frame size or unit invalid, headroom fills a frame, or area unaligned";
+			return "frame size, unit or headroom invalid, or area unaligned";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
@@ -1789,7 +1789,7 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 	case TP4_IN_ZEROCOPY:
 		switch (err) {
 		case EINVAL:
-			return "needs SOCK_RAW, ETH_P_ALL, one interface, no fanout and frames of 2048 bytes";
+			return "needs SOCK_RAW, ETH_P_ALL, one interface, no fanout, 2 KiB frames";
 		case EPERM:
 			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:

@@ -360,8 +360,9 @@ static inline bool pv4_is_frame(const struct pv4 *s, __u64 idx)
 /*
  * Receives one packet to @buf and posts its frames again. Descriptors returned
  * with an error are counted in s->errors and posted again with the frame @idx
- * of their slot. In copy mode, only the first frame of a packet has headroom. Returns the length, -EAGAIN if none was received within @ms,
- * or -EBADMSG if the kernel violated the protocol.
+ * of their slot. In copy mode, only the first frame of a packet has headroom.
+ * Returns the length, -EAGAIN if none was received within @ms, or -EBADMSG if the
+ * kernel violated the protocol.
  */
 static inline int pv4_recv(struct pv4 *s, void *buf, size_t size, int ms)
 {
