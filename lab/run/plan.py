@@ -196,11 +196,14 @@ def find_tpgen_tests(long: bool) -> Iterator[Test]:
 
 
 def find_stopped_test(name: str, driver: str, long: bool, nic: str) -> Iterator[Test]:
-    """A capture that is stopped, on two devices of this driver."""
+    """A capture that is stopped, on two devices of this driver.
+
+    Its ring has 4,096 frames: more packets must come while it is stopped.
+    """
     script = TOP / "ports/libpcap/tests/stopped.sh"
     pcap = BUILD / "pcap"
     if (pcap / "lib").exists():
-        command = ["bash", str(script), str(pcap), driver, "10000" if long else "2000"]
+        command = ["bash", str(script), str(pcap), driver, "10000" if long else "6000"]
         yield Test(name, command, cwd=pcap, vm=["--nic", nic] if nic else [])
 
 
