@@ -156,6 +156,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     bench = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
     tests += find_tpgen_tests(long)
+    tests += find_guide_tests(long)
     switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
     tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
     tool = ["bash", str(TOP / "apps/tp4/tests/test.sh")]
@@ -263,6 +264,14 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
     )
 
 
+def find_guide_tests(long: bool) -> Iterator[Test]:
+    """The code of the page for authors of drivers, as a driver."""
+    command = ["env", f"BUILD={BUILD}", "bash", str(LAB / "run/modules/guide.sh")]
+    command += [] if long else ["2"]
+    yield Test("guide", command)
+    yield Test("guide-bounce", command, vm=["--append", BOUNCE])
+
+
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     """The tests of the XL710 model and of zero-copy mode on it."""
     short = [] if long else ["XL710_SHORT=1"]
@@ -302,6 +311,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("pairs", "pairs-intx", "xl710,msix=off,msi=off", cases=ONE_QUEUE),
         test("generator", "generator", "xl710-gen"),
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
+        test("tp4", "suspend", "xl710", "TP4_PARTS=suspend", boot=AWAKE),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
     for item in find_stopped_test("xl710-stopped", "i40e", long, "xl710"):

@@ -3,8 +3,8 @@
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
-#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit,
-#	               for the selftests zc_netkit
+#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit
+#	               or suspend, for the selftests zc_netkit and zc_suspend
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -42,6 +42,14 @@ netkit_tests() {
 		echo 1 >/sys/bus/pci/rescan; until n=\$(ls $pci/net); do :; done;
 		$back \$n netns $NS name v4b; ip link set v4b up" \
 		"$SELFTESTS/zc_netkit" || not_ok "tp4: zc_netkit"
+}
+
+suspend_tests() {
+	[ ! -e /sys/power/pm_test ] ||
+		check "tp4: the root directory's devices stay up" modprobe stay_up
+	nsx ip link set dev v4a up
+	nsx ip link set dev v4b up
+	nsx "$SELFTESTS/zc_suspend" || not_ok "tp4: zc_suspend"
 }
 
 # not ip netns exec, which hides debugfs behind a new /sys
@@ -177,7 +185,7 @@ cleanup() {
 	teardown
 } 2>/dev/null
 
-for prog in zc_port zc_netkit fault zc_bridge echo.py; do
+for prog in zc_port zc_netkit zc_suspend fault zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: lab/build/progs selftests"
 		exit 0
@@ -203,11 +211,12 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS =~ ports|faults|netkit ]]; then
+if [[ $PARTS =~ ports|faults|netkit|suspend ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
 	[[ $PARTS != *netkit* ]] || netkit_tests
+	[[ $PARTS != *suspend* ]] || suspend_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then
