@@ -1,0 +1,1868 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ethernet device on AF_PACKET V4 (TPACKET_V4) sockets of Linux.
+ *
+ * A queue pair is a socket with an Rx and a Tx ring. The memory of the Rx mempool is the
+ * socket's area of frames: the buffer of an mbuf is a frame, which the kernel fills and
+ * sends in place, and the frame number follows from the mbuf's address. If the kernel
+ * cannot use the memory of a mempool, the queue pair has an area of its own, and packets
+ * are copied.
+ *
+ * Rx and Tx of a queue pair may run on different lcores. They share the socket alone.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <linux/virtio_net.h>
+
+#include <tpacket4.h>
+
+#include <bus_vdev_driver.h>
+#include <ethdev_driver.h>
+#include <ethdev_vdev.h>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <rte_interrupts.h>
+#include <rte_ip.h>
+#include <rte_kvargs.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_mempool.h>
+#include <rte_net.h>
+#include <rte_power_intrinsics.h>
+#include <rte_tcp.h>
+
+/* Frame numbers count units, as mbufs are aligned to cache lines. */
+#define UNIT_SHIFT	6
+#define UNIT		(1u << UNIT_SHIFT)
+/* Bytes that Rx leaves before the data, at least */
+#define HEADROOM	RTE_PKTMBUF_HEADROOM
+#define MIN_DESC	256
+#define MAX_DESC	32768
+#define DEFAULT_DESC	2048
+#define MAX_PAIRS	64
+#define MAX_BURST	128
+/* Size of a frame in an area of the driver */
+#define OWN_FRAME	2048
+/* Microseconds that poll() polls the device, see SO_BUSY_POLL */
+#define BUSY_USECS	20
+
+#define ARG_IFACE	"iface"
+#define ARG_START	"start_queue"
+#define ARG_COUNT	"queue_count"
+#define ARG_ZEROCOPY	"zerocopy"
+#define ARG_TO_STACK	"to_stack"
+#define ARG_BUDGET	"busy_budget"
+#define ARG_FANOUT	"fanout_mode"
+#define ARG_BYPASS	"qdisc_bypass"
+
+#define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM | \
+			  RTE_ETH_RX_OFFLOAD_RSS_HASH | RTE_ETH_RX_OFFLOAD_TIMESTAMP)
+#define TX_META_OFFLOADS (RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM | \
+			  RTE_ETH_TX_OFFLOAD_TCP_TSO)
+#define TX_META_FLAGS	(RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG)
+
+RTE_LOG_REGISTER_DEFAULT(tpacket4_logtype, NOTICE);
+
+#define LOG(level, fmt, ...) \
+	rte_log(RTE_LOG_ ## level, tpacket4_logtype, "net_tpacket4: " fmt "\n", ##__VA_ARGS__)
+
+/* The memory of a mempool, registered once for all ports and queues of the process */
+struct pool_area {
+	LIST_ENTRY(pool_area) next;
+	struct rte_mempool *pool;
+	struct tp4_area area;
+	unsigned int lead;	/* bytes from an mbuf to its frame */
+	unsigned int users;
+	int fd;			/* socket that has registered it */
+};
+
+/* The reasons for which the kernel returns packets unsent */
+static const struct {
+	int err;
+	const char *name;
+} tx_errors[] = {
+	{ 0, "tx_error_other" },	/* first */
+	{ EINVAL, "tx_error_invalid" },
+	{ EMSGSIZE, "tx_error_size" },
+	{ ENOBUFS, "tx_error_no_buffer" },
+	{ EOPNOTSUPP, "tx_error_offload" },
+	{ ENETDOWN, "tx_error_down" },
+	{ ECANCELED, "tx_error_cancelled" },
+};
+
+struct queue_pair;
+
+struct rx_queue {
+	struct tp4_ring ring;
+	struct rte_mempool *pool;
+	uint8_t *base;		/* of frame number 0, less pool_area.lead */
+	uint64_t rearm;		/* first eight bytes that Rx writes to an mbuf */
+	struct rte_mbuf *head, *tail;	/* packet whose last frame is to come */
+	struct queue_pair *pair;
+	uint64_t packets, bytes, errors;
+	unsigned int lead;
+	bool busy_poll, scatter, meta;
+	bool skip;		/* the rest of a packet is dropped */
+	uint16_t nr;
+	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
+} __rte_cache_aligned;
+
+struct tx_queue {
+	struct tp4_ring ring;
+	struct rte_mempool *pool;	/* of the frames */
+	uint8_t *base;
+	struct queue_pair *pair;
+	uint32_t frame_size;
+	uint16_t data_offset;
+	unsigned int lead, low;	/* low: fewer free slots, and sent packets are freed */
+	bool meta;
+	uint16_t nr;
+	uint64_t packets, bytes, errors[RTE_DIM(tx_errors)];
+	uint64_t copied;
+} __rte_cache_aligned;
+
+struct queue_pair {
+	struct rx_queue rx;
+	struct tx_queue tx;
+	struct tp4_socket socket;
+	struct pool_area *shared;	/* NULL: own is used */
+	struct tp4_area own;
+	uint64_t missed;
+	uint16_t id;
+	uint16_t port;
+	bool tx_stalled;	/* the kernel has kept packets after a kick */
+};
+
+/* A port: dev->data->dev_private */
+struct port {
+	struct queue_pair *pairs;
+	struct rte_ether_addr mac;
+	char iface[IF_NAMESIZE];
+	int ifindex;
+	int ctl;		/* a packet socket for ioctls and memberships */
+	int start_queue, nr_queues;
+	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
+	bool running;
+};
+
+static LIST_HEAD(, pool_area) pool_areas = LIST_HEAD_INITIALIZER(pool_areas);
+static pthread_mutex_t pool_areas_lock = PTHREAD_MUTEX_INITIALIZER;
+static int timestamp_offset = -1;
+static uint64_t timestamp_flag;
+
+static const struct rte_eth_link no_link = {
+	.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN,
+	.link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
+	.link_status = RTE_ETH_LINK_DOWN,
+	.link_autoneg = RTE_ETH_LINK_AUTONEG,
+};
+
+/* --- frames and mbufs ----------------------------------------------------------------- */
+
+static inline uint64_t
+mbuf_to_idx(const uint8_t *base, const struct rte_mbuf *m)
+{
+	return (uint64_t)((const uint8_t *)m - base) >> UNIT_SHIFT;
+}
+
+static inline struct rte_mbuf *
+idx_to_mbuf(uint8_t *base, uint64_t idx)
+{
+	return (struct rte_mbuf *)(base + (idx << UNIT_SHIFT));
+}
+
+struct pool_range {
+	uintptr_t start, end;
+	size_t len;
+};
+
+static void
+add_chunk(struct rte_mempool *pool __rte_unused, void *opaque, struct rte_mempool_memhdr *chunk,
+	  unsigned int i __rte_unused)
+{
+	uintptr_t start = (uintptr_t)chunk->addr, end = start + chunk->len;
+	struct pool_range *range = opaque;
+	struct rte_memseg_list *list = rte_mem_virt2memseg_list(chunk->addr);
+	size_t page = list ? list->page_sz : (size_t)sysconf(_SC_PAGESIZE);
+
+	/* Frames may cross a page within a huge page that is mapped from its start. */
+	start = RTE_ALIGN_FLOOR(start, page);
+	end = RTE_ALIGN_CEIL(end, page);
+	range->start = RTE_MIN(range->start, start);
+	range->end = RTE_MAX(range->end, end);
+	range->len += end - start;
+}
+
+/* Registers the memory of a mempool. Returns 0, or a negative errno: packets are copied. */
+static int
+register_pool(struct pool_area *a, struct rte_mempool *pool)
+{
+	struct pool_range range = { .start = UINTPTR_MAX };
+	uint32_t head, buf_len = rte_pktmbuf_data_room_size(pool);
+
+	head = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool);
+	a->lead = RTE_ALIGN_CEIL(head, UNIT);
+	if (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF)
+		return -EINVAL;
+	/* The kernel checks the size. */
+	buf_len -= RTE_MIN(buf_len, a->lead - head);
+	rte_mempool_mem_iter(pool, add_chunk, &range);
+	/* The chunks may lie apart, but not in memory that is mostly others'. */
+	if (range.start >= range.end || range.end - range.start > 2 * range.len)
+		return -ERANGE;
+	a->pool = pool;
+	a->area.addr = (uint8_t *)range.start;
+	a->area.len = range.end - range.start;
+	a->area.frame_unit = UNIT;
+	a->area.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
+	a->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (a->fd < 0)
+		return -errno;
+	return tp4_area_register(&a->area, a->fd, HEADROOM);
+}
+
+/* Returns the area of a mempool, or NULL if it cannot be one. */
+static struct pool_area *
+get_pool_area(struct rte_mempool *pool)
+{
+	struct pool_area *a;
+	int err;
+
+	pthread_mutex_lock(&pool_areas_lock);
+	LIST_FOREACH(a, &pool_areas, next)
+		if (a->pool == pool)
+			goto found;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		goto out;
+	a->fd = -1;
+	err = register_pool(a, pool);
+	if (err) {
+		LOG(NOTICE, "mempool %s: packets are copied: %s", pool->name,
+		    err == -ERANGE ? "its memory is not contiguous" :
+		    tp4_strerror(TP4_IN_MEMREG, err));
+		if (a->fd >= 0)
+			close(a->fd);
+		free(a);
+		a = NULL;
+		goto out;
+	}
+	LIST_INSERT_HEAD(&pool_areas, a, next);
+found:
+	a->users++;
+out:
+	pthread_mutex_unlock(&pool_areas_lock);
+	return a;
+}
+
+static void
+put_pool_area(struct pool_area *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&pool_areas_lock);
+	if (!--a->users) {
+		LIST_REMOVE(a, next);
+		close(a->fd);
+		free(a);
+	}
+	pthread_mutex_unlock(&pool_areas_lock);
+}
+
+/* --- Rx ------------------------------------------------------------------------------- */
+
+static inline void
+kick_tx(struct queue_pair *pair)
+{
+	int n = tp4_kick(&pair->socket, MSG_DONTWAIT);
+
+	pair->tx_stalled = n == -EAGAIN || n == -ENOBUFS;
+}
+
+/* The ring is empty: let the device look for packets and frames. */
+static __rte_noinline unsigned int
+poll_device(struct rx_queue *q, unsigned int n)
+{
+	struct queue_pair *pair = q->pair;
+
+	/* A program that only receives now has packets to send, too. */
+	if (unlikely(pair->tx_stalled))
+		kick_tx(pair);
+	if (q->busy_poll)
+		tp4_busy_poll(&pair->socket);
+	else if (tp4_rx_need_kick(&pair->socket))
+		poll(&(struct pollfd){ .fd = pair->socket.fd, .events = POLLIN }, 1, 0);
+	else
+		return 0;
+	return tp4_ring_peek(&q->ring, n);
+}
+
+static inline void
+set_received(struct rte_mbuf *m, uint64_t rearm, uint16_t offset, uint32_t len)
+{
+#if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	rearm += offset;
+	memcpy(&m->data_off, &rearm, sizeof(rearm));
+#else
+	memcpy(&m->data_off, &rearm, sizeof(rearm));
+	m->data_off += offset;
+#endif
+	m->ol_flags = 0;
+	m->packet_type = 0;
+	m->pkt_len = len;
+	m->data_len = len;
+}
+
+static inline void
+read_meta(struct rte_mbuf *m, const struct tpacket4_meta *meta)
+{
+	uint64_t flags = 0;
+
+	if (meta->flags & TP4_META_RX_CSUM_VALID)
+		flags |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	else if (meta->flags & TP4_META_CSUM)	/* of this host, not computed yet */
+		flags |= RTE_MBUF_F_RX_L4_CKSUM_NONE;
+	if (meta->flags & TP4_META_RX_HASH) {
+		flags |= RTE_MBUF_F_RX_RSS_HASH;
+		m->hash.rss = meta->hash;
+	}
+	if (meta->flags & TP4_META_RX_VLAN) {	/* the tag is in the data, too */
+		flags |= RTE_MBUF_F_RX_VLAN;
+		m->vlan_tci = meta->vlan_tci;
+	}
+	if (meta->flags & TP4_META_GSO) {
+		flags |= RTE_MBUF_F_RX_LRO;
+		m->tso_segsz = meta->gso_size;
+	}
+	if (timestamp_offset >= 0) {
+		*RTE_MBUF_DYNFIELD(m, timestamp_offset, rte_mbuf_timestamp_t *) = meta->tstamp;
+		flags |= timestamp_flag;
+	}
+	m->ol_flags = flags;
+}
+
+/* Adds a frame to a packet. Returns the packet if it is complete, else NULL. */
+static struct rte_mbuf *
+add_segment(struct rx_queue *q, struct rte_mbuf *m, uint8_t flags)
+{
+	if (!q->head) {
+		q->head = m;
+	} else {
+		q->tail->next = m;
+		q->head->nb_segs++;
+		q->head->pkt_len += m->data_len;
+	}
+	q->tail = m;
+	if (flags & TP4_PKT_CONT)
+		return NULL;
+	m = q->head;
+	q->head = NULL;
+	if (m->nb_segs > 1 && !q->scatter) {
+		rte_pktmbuf_free(m);
+		q->errors++;
+		return NULL;
+	}
+	return m;
+}
+
+/* A frame came back without a packet. */
+static void
+drop_frame(struct rx_queue *q, struct rte_mbuf *m)
+{
+	rte_mempool_put(q->pool, m);
+	rte_pktmbuf_free(q->head);
+	q->head = NULL;
+}
+
+static __rte_always_inline uint16_t
+receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
+{
+	unsigned int i, n, got = 0;
+	struct rte_mbuf *fresh[MAX_BURST];
+	__u64 frames[MAX_BURST];
+	uint64_t bytes = 0;
+
+	n = RTE_MIN(nb, MAX_BURST);
+	i = tp4_ring_peek(&q->ring, n);
+	if (unlikely(!i))
+		i = poll_device(q, n);
+	if (!i)
+		return 0;
+	n = i;
+	if (unlikely(rte_mempool_get_bulk(q->pool, (void **)fresh, n))) {
+		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed += n;
+		return 0;
+	}
+	for (i = 0; i < n; i++) {
+		const struct tpacket4_desc *d = tp4_ring_at(&q->ring, i);
+		struct rte_mbuf *m = idx_to_mbuf(q->base, d->idx);
+		uint8_t flags = d->flags;
+
+		frames[i] = mbuf_to_idx(q->base, fresh[i]);
+		if (unlikely(d->error)) {
+			drop_frame(q, m);
+			continue;
+		}
+		set_received(m, q->rearm, d->offset, d->len);
+		bytes += d->len;
+		if (meta && flags & TP4_META)
+			read_meta(m, (void *)((uint8_t *)m + q->lead));
+		if (unlikely(flags & TP4_PKT_CONT || q->head)) {
+			m = add_segment(q, m, flags);
+			if (!m)
+				continue;
+		}
+		bufs[got++] = m;
+	}
+	tp4_ring_exchange(&q->ring, frames, n);
+	q->packets += got;
+	q->bytes += bytes;
+	return got;
+}
+
+static uint16_t
+eth_rx(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return receive(queue, bufs, nb, false);
+}
+
+static uint16_t
+eth_rx_meta(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return receive(queue, bufs, nb, true);
+}
+
+/* Appends the data of a frame to a packet, in as many mbufs as it takes. */
+static bool
+append_data(struct rte_mempool *pool, struct rte_mbuf *head, const uint8_t *data, uint32_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_lastseg(head);
+
+	while (len) {
+		uint16_t room = rte_pktmbuf_tailroom(m);
+
+		if (!room) {
+			m->next = rte_pktmbuf_alloc(pool);
+			if (!m->next)
+				return false;
+			m = m->next;
+			head->nb_segs++;
+			continue;
+		}
+		room = RTE_MIN(room, len);
+		rte_memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len), data, room);
+		m->data_len += room;
+		head->pkt_len += room;
+		data += room;
+		len -= room;
+	}
+	return true;
+}
+
+/* The same as receive(), with an area of the driver's */
+static uint16_t
+eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	struct rx_queue *q = queue;
+	const struct tp4_area *area = &q->pair->own;
+	unsigned int i, n, got = 0;
+
+	n = tp4_ring_peek(&q->ring, nb);
+	if (!n)
+		n = poll_device(q, nb);
+	for (i = 0; i < n; i++) {
+		const struct tpacket4_desc *d = tp4_ring_at(&q->ring, i);
+		struct rte_mbuf *m = q->head;
+
+		if (d->error) {
+			rte_pktmbuf_free(m);
+			q->head = NULL;
+			q->skip = false;
+			continue;
+		}
+		if (q->skip) {
+			q->skip = d->flags & TP4_PKT_CONT;
+			continue;
+		}
+		if (!m) {
+			m = rte_pktmbuf_alloc(q->pool);
+			if (!m)
+				break;
+			m->port = q->pair->port;
+			if (q->meta && d->flags & TP4_META)
+				read_meta(m, tp4_meta(area, d));
+		}
+		if (!append_data(q->pool, m, tp4_data(area, d), d->len)) {
+			rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
+			rte_pktmbuf_free(m);
+			q->head = NULL;
+			q->skip = d->flags & TP4_PKT_CONT;
+			continue;
+		}
+		q->head = m;
+		if (d->flags & TP4_PKT_CONT)
+			continue;
+		q->head = NULL;
+		if (m->nb_segs > 1 && !q->scatter) {
+			rte_pktmbuf_free(m);
+			q->errors++;
+			continue;
+		}
+		q->bytes += m->pkt_len;
+		bufs[got++] = m;
+	}
+	if (i < n && !i)
+		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
+	tp4_ring_recycle(&q->ring, i);
+	q->packets += got;
+	return got;
+}
+
+/* --- Tx ------------------------------------------------------------------------------- */
+
+static void
+count_tx_error(struct tx_queue *q, uint8_t err)
+{
+	unsigned int i = RTE_DIM(tx_errors) - 1;
+
+	while (i && tx_errors[i].err != err)
+		i--;
+	q->errors[i]++;
+}
+
+/* Frees the mbufs of at most @max frames that were sent. */
+static unsigned int
+free_sent(struct tx_queue *q, unsigned int max)
+{
+	struct tp4_ring *r = &q->ring;
+	unsigned int i, n, freed = 0;
+	void *sent[MAX_BURST];
+
+	while (freed < max) {
+		n = tp4_ring_peek(r, RTE_MIN(max - freed, MAX_BURST));
+		if (!n)
+			break;
+		for (i = 0; i < n; i++) {
+			const struct tpacket4_desc *d = tp4_ring_at(r, i);
+
+			if (unlikely(d->error) && !(d->flags & TP4_PKT_CONT))
+				count_tx_error(q, d->error);
+			if (q->pool)
+				sent[i] = idx_to_mbuf(q->base, d->idx);
+		}
+		tp4_ring_take(r, n);
+		if (q->pool)
+			rte_mempool_put_bulk(q->pool, sent, n);
+		freed += n;
+	}
+	return freed;
+}
+
+/* Can the kernel send this segment from where it lies? */
+static inline bool
+is_frame(const struct tx_queue *q, const struct rte_mbuf *m, uint16_t min_offset)
+{
+	uint32_t offset = (uint32_t)m->data_off - q->data_offset;
+
+	/* The receiver at the other end of a veth gets the frame itself. */
+	return m->pool == q->pool && rte_mbuf_refcnt_read(m) == 1 &&
+	       !(m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) &&
+	       offset - min_offset <= q->frame_size &&
+	       offset + m->data_len <= q->frame_size;
+}
+
+/*
+ * A burst that is being written to the ring. The kernel sees it when the first slot is
+ * posted, which is done last.
+ */
+struct burst {
+	struct tpacket4_desc first;
+	unsigned int posted;
+};
+
+static inline struct tpacket4_desc *
+next_slot(const struct tx_queue *q, const struct burst *b)
+{
+	const struct tpacket4_queue *r = &q->ring.q;
+
+	return &r->ring[(r->avail_idx + b->posted) & r->ring_mask];
+}
+
+static inline void
+post(struct tx_queue *q, struct burst *b, uint64_t idx, uint32_t len, uint16_t offset,
+     uint8_t flags)
+{
+	if (likely(b->posted))
+		tp4_desc_give(next_slot(q, b), idx, len, offset, flags);
+	else
+		b->first = (struct tpacket4_desc){
+			.idx = idx, .len = len, .offset = offset, .flags = flags,
+		};
+	b->posted++;
+}
+
+static void
+end_burst(struct tx_queue *q, const struct burst *b)
+{
+	struct tpacket4_queue *r = &q->ring.q;
+
+	if (!b->posted)
+		return;
+	tp4_desc_give(&r->ring[r->avail_idx & r->ring_mask], b->first.idx, b->first.len,
+		      b->first.offset, b->first.flags);
+	r->avail_idx += b->posted;
+	r->num_free -= b->posted;
+}
+
+static inline unsigned int
+slots_left(const struct tx_queue *q, const struct burst *b)
+{
+	return q->ring.q.num_free - b->posted;
+}
+
+/* Writes the metadata of a packet that asks for it. Returns the descriptor's flag. */
+static uint8_t
+write_meta(struct tpacket4_meta *meta, const struct rte_mbuf *m)
+{
+	uint16_t l4 = m->l2_len + m->l3_len;
+
+	if (!(m->ol_flags & TX_META_FLAGS))
+		return 0;
+	memset(meta, 0, sizeof(*meta));
+	if ((m->ol_flags & RTE_MBUF_F_TX_L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM)
+		tp4_meta_csum(meta, l4, offsetof(struct rte_udp_hdr, dgram_cksum));
+	else
+		tp4_meta_csum(meta, l4, offsetof(struct rte_tcp_hdr, cksum));
+	if (m->ol_flags & RTE_MBUF_F_TX_TCP_SEG)
+		tp4_meta_gso(meta, m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
+			     VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4,
+			     m->tso_segsz);
+	return TP4_META;
+}
+
+/* Copies a packet to mbufs of the queue's pool. Returns NULL if there are too few. */
+static struct rte_mbuf *
+copy_to_pool(struct tx_queue *q, const struct rte_mbuf *from)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(q->pool);
+
+	if (!m)
+		return NULL;
+	m->ol_flags = from->ol_flags & ~(RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL);
+	m->tx_offload = from->tx_offload;
+	for (; from; from = from->next)
+		if (!append_data(q->pool, m, rte_pktmbuf_mtod(from, uint8_t *),
+				 from->data_len)) {
+			rte_pktmbuf_free(m);
+			return NULL;
+		}
+	q->copied++;
+	return m;
+}
+
+/* Drops a packet that the ring or a frame can never hold. */
+static bool
+drop_packet(struct tx_queue *q, struct rte_mbuf *m, struct rte_mbuf *copy)
+{
+	rte_pktmbuf_free(copy);
+	rte_pktmbuf_free(m);
+	count_tx_error(q, EMSGSIZE);
+	return true;
+}
+
+/* A packet of several frames, or one to copy. Returns whether it was taken. */
+static __rte_noinline bool
+send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
+{
+	uint16_t min_offset = q->meta && m->ol_flags & TX_META_FLAGS ?
+			      sizeof(struct tpacket4_meta) : 0;
+	struct rte_mbuf *next, *copy = NULL, *seg;
+	bool in_place = true;
+	uint8_t flags = 0;
+
+	for (seg = m; seg; seg = seg->next)
+		in_place &= is_frame(q, seg, seg == m ? min_offset : 0) && seg->data_len;
+	if (!in_place) {
+		copy = copy_to_pool(q, m);
+		if (!copy)
+			return false;
+		for (seg = copy; seg && is_frame(q, seg, 0); seg = seg->next)
+			;
+		if (seg)
+			return drop_packet(q, m, copy);
+	}
+	if ((copy ? copy : m)->nb_segs > slots_left(q, b)) {
+		if ((copy ? copy : m)->nb_segs > q->nr)
+			return drop_packet(q, m, copy);
+		rte_pktmbuf_free(copy);
+		return false;
+	}
+	if (copy) {
+		rte_pktmbuf_free(m);
+		m = copy;
+	}
+	q->bytes += m->pkt_len;
+	if (min_offset)
+		flags = write_meta((void *)((uint8_t *)m + q->lead), m);
+	for (seg = m; seg; seg = next) {
+		next = seg->next;
+		seg->next = NULL;
+		seg->nb_segs = 1;
+		post(q, b, mbuf_to_idx(q->base, seg), seg->data_len,
+		     seg->data_off - q->data_offset, flags | (next ? TP4_PKT_CONT : 0));
+		flags = 0;
+	}
+	return true;
+}
+
+static inline void
+kick_if_needed(struct tx_queue *q)
+{
+	if (tp4_ring_pending(&q->ring) && tp4_need_kick(&q->pair->socket))
+		kick_tx(q->pair);
+}
+
+static __rte_always_inline uint16_t
+transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
+{
+	struct burst b = { .posted = 0 };
+	uint64_t bytes = 0;
+	uint16_t i;
+
+	if (q->ring.q.num_free < q->low + nb)
+		free_sent(q, UINT_MAX);
+	for (i = 0; i < nb; i++) {
+		struct rte_mbuf *m = bufs[i];
+
+		if (unlikely(m->nb_segs != 1 || !is_frame(q, m, 0) ||
+			     (meta && m->ol_flags & TX_META_FLAGS))) {
+			if (!send_slow(q, &b, m))
+				break;
+			continue;
+		}
+		if (unlikely(!slots_left(q, &b)))
+			break;
+		bytes += m->data_len;
+		post(q, &b, mbuf_to_idx(q->base, m), m->data_len,
+		     m->data_off - q->data_offset, 0);
+	}
+	end_burst(q, &b);
+	kick_if_needed(q);
+	q->packets += i;
+	q->bytes += bytes;
+	return i;
+}
+
+static uint16_t
+eth_tx(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return transmit(queue, bufs, nb, false);
+}
+
+static uint16_t
+eth_tx_meta(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return transmit(queue, bufs, nb, true);
+}
+
+/* Copies a packet to frames of the driver's area. A free slot has the number of one. */
+static bool
+send_copy(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
+{
+	const uint32_t room = OWN_FRAME - TP4_ZC_HEADROOM;
+	uint32_t n, pos = 0, left = m->pkt_len;
+	const struct tp4_area *area = &q->pair->own;
+	uint8_t flags = 0;
+
+	n = (left + room - 1) / room;
+	if (n > q->nr)
+		return drop_packet(q, m, NULL);
+	if (n > slots_left(q, b))
+		return false;
+	for (; left; pos += n, left -= n) {
+		uint64_t idx = next_slot(q, b)->idx;
+		uint8_t *frame = tp4_frame(area, idx), *to = frame + TP4_ZC_HEADROOM;
+		const void *from;
+
+		n = RTE_MIN(left, room);
+		from = rte_pktmbuf_read(m, pos, n, to);
+		if (from != to)
+			rte_memcpy(to, from, n);
+		if (q->meta && !pos)
+			flags = write_meta((void *)frame, m);
+		post(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0));
+		flags = 0;
+	}
+	q->bytes += m->pkt_len;
+	q->copied++;
+	rte_pktmbuf_free(m);
+	return true;
+}
+
+/* The same as transmit(), with an area of the driver's */
+static uint16_t
+eth_tx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	struct burst b = { .posted = 0 };
+	struct tx_queue *q = queue;
+	uint16_t i;
+
+	if (q->ring.q.num_free < q->low + nb)
+		free_sent(q, UINT_MAX);
+	for (i = 0; i < nb && send_copy(q, &b, bufs[i]); i++)
+		;
+	end_burst(q, &b);
+	kick_if_needed(q);
+	q->packets += i;
+	return i;
+}
+
+/* Writes the checksum of the pseudo header, which V4 expects with the length. */
+static uint16_t
+eth_tx_prepare(void *queue __rte_unused, struct rte_mbuf **bufs, uint16_t nb)
+{
+	uint16_t i;
+
+	for (i = 0; i < nb; i++) {
+		struct rte_mbuf *m = bufs[i];
+		struct rte_tcp_hdr *tcp;
+		void *ip;
+		int err;
+
+		err = rte_net_intel_cksum_prepare(m);
+		if (err) {
+			rte_errno = -err;
+			break;
+		}
+		if (!(m->ol_flags & RTE_MBUF_F_TX_TCP_SEG))
+			continue;
+		ip = rte_pktmbuf_mtod_offset(m, void *, m->l2_len);
+		tcp = rte_pktmbuf_mtod_offset(m, void *, m->l2_len + m->l3_len);
+		tcp->cksum = m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
+			     rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
+	}
+	return i;
+}
+
+static int
+eth_tx_done_cleanup(void *queue, uint32_t max)
+{
+	struct tx_queue *q = queue;
+
+	return free_sent(q, max ? max : UINT_MAX);
+}
+
+/* --- the interface -------------------------------------------------------------------- */
+
+static int
+ask_interface(const struct port *port, unsigned long request, struct ifreq *ifr)
+{
+	strlcpy(ifr->ifr_name, port->iface, sizeof(ifr->ifr_name));
+	return ioctl(port->ctl, request, ifr) ? -errno : 0;
+}
+
+static int
+set_flag(const struct port *port, short flag, bool on)
+{
+	struct ifreq ifr = { 0 };
+	int err = ask_interface(port, SIOCGIFFLAGS, &ifr);
+
+	if (err || !(ifr.ifr_flags & flag) == !on)
+		return err;
+	ifr.ifr_flags ^= flag;
+	return ask_interface(port, SIOCSIFFLAGS, &ifr);
+}
+
+static int
+eth_link_up(struct rte_eth_dev *dev)
+{
+	return set_flag(dev->data->dev_private, IFF_UP, true);
+}
+
+static int
+eth_link_down(struct rte_eth_dev *dev)
+{
+	return set_flag(dev->data->dev_private, IFF_UP, false);
+}
+
+/* Mbit/s, or unknown, as for a virtual device */
+static uint32_t
+get_speed(const struct port *port)
+{
+	struct {
+		struct ethtool_link_settings settings;
+		uint32_t masks[3 * 127];
+	} link = { .settings.cmd = ETHTOOL_GLINKSETTINGS };
+	struct ifreq ifr = { .ifr_data = (void *)&link };
+
+	/* The first call returns the size of the masks. */
+	if (ask_interface(port, SIOCETHTOOL, &ifr))
+		return RTE_ETH_SPEED_NUM_UNKNOWN;
+	link.settings.link_mode_masks_nwords = -link.settings.link_mode_masks_nwords;
+	link.settings.cmd = ETHTOOL_GLINKSETTINGS;
+	if (ask_interface(port, SIOCETHTOOL, &ifr))
+		return RTE_ETH_SPEED_NUM_UNKNOWN;
+	return link.settings.speed;
+}
+
+static int
+eth_link_update(struct rte_eth_dev *dev, int wait __rte_unused)
+{
+	const struct port *port = dev->data->dev_private;
+	struct rte_eth_link link = no_link;
+	struct ifreq ifr = { 0 };
+
+	if (port->running && !ask_interface(port, SIOCGIFFLAGS, &ifr) &&
+	    ifr.ifr_flags & IFF_RUNNING) {
+		link.link_status = RTE_ETH_LINK_UP;
+		link.link_speed = get_speed(port);
+	}
+	return rte_eth_linkstatus_set(dev, &link);
+}
+
+static int
+eth_is_removed(struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	char name[IF_NAMESIZE];
+
+	return !if_indextoname(port->ifindex, name);
+}
+
+static int
+set_membership(struct rte_eth_dev *dev, int type, bool on)
+{
+	const struct port *port = dev->data->dev_private;
+	struct packet_mreq req = { .mr_ifindex = port->ifindex, .mr_type = type };
+
+	return setsockopt(port->ctl, SOL_PACKET, on ? PACKET_ADD_MEMBERSHIP :
+			  PACKET_DROP_MEMBERSHIP, &req, sizeof(req)) ? -errno : 0;
+}
+
+static int
+eth_promiscuous_enable(struct rte_eth_dev *dev)
+{
+	return set_membership(dev, PACKET_MR_PROMISC, true);
+}
+
+static int
+eth_promiscuous_disable(struct rte_eth_dev *dev)
+{
+	return set_membership(dev, PACKET_MR_PROMISC, false);
+}
+
+static int
+eth_allmulticast_enable(struct rte_eth_dev *dev)
+{
+	return set_membership(dev, PACKET_MR_ALLMULTI, true);
+}
+
+static int
+eth_allmulticast_disable(struct rte_eth_dev *dev)
+{
+	return set_membership(dev, PACKET_MR_ALLMULTI, false);
+}
+
+static int
+eth_mac_addr_set(struct rte_eth_dev *dev, struct rte_ether_addr *addr)
+{
+	struct ifreq ifr = { .ifr_hwaddr.sa_family = ARPHRD_ETHER };
+
+	memcpy(ifr.ifr_hwaddr.sa_data, addr, sizeof(*addr));
+	return ask_interface(dev->data->dev_private, SIOCSIFHWADDR, &ifr);
+}
+
+static int
+eth_mtu_set(struct rte_eth_dev *dev, uint16_t mtu)
+{
+	struct ifreq ifr = { .ifr_mtu = mtu };
+
+	return ask_interface(dev->data->dev_private, SIOCSIFMTU, &ifr);
+}
+
+static int
+get_mtu(const struct port *port)
+{
+	struct ifreq ifr = { 0 };
+	int err = ask_interface(port, SIOCGIFMTU, &ifr);
+
+	return err ? err : ifr.ifr_mtu;
+}
+
+/* --- start and stop ------------------------------------------------------------------- */
+
+static unsigned int
+nr_pairs(const struct rte_eth_dev *dev)
+{
+	return RTE_MAX(dev->data->nb_rx_queues, dev->data->nb_tx_queues);
+}
+
+static struct rx_queue *
+rx_of(const struct rte_eth_dev *dev, unsigned int i)
+{
+	return i < dev->data->nb_rx_queues ? dev->data->rx_queues[i] : NULL;
+}
+
+static struct tx_queue *
+tx_of(const struct rte_eth_dev *dev, unsigned int i)
+{
+	return i < dev->data->nb_tx_queues ? dev->data->tx_queues[i] : NULL;
+}
+
+/* Are there offloads that need metadata? */
+static bool
+wants_meta(const struct rte_eth_dev *dev)
+{
+	return dev->data->dev_conf.rxmode.offloads & RX_META_OFFLOADS ||
+	       dev->data->dev_conf.txmode.offloads & TX_META_OFFLOADS;
+}
+
+/* Posts as many mbufs of the pool as the ring has slots. */
+static int
+fill_rx(struct rx_queue *q)
+{
+	struct rte_mbuf *m[MAX_BURST];
+	__u64 frames[MAX_BURST];
+	unsigned int i, n;
+
+	while ((n = RTE_MIN(tp4_ring_free(&q->ring), MAX_BURST))) {
+		if (rte_mempool_get_bulk(q->pool, (void **)m, n))
+			return -ENOMEM;
+		for (i = 0; i < n; i++)
+			frames[i] = mbuf_to_idx(q->base, m[i]);
+		tp4_ring_post(&q->ring, frames, n);
+	}
+	return 0;
+}
+
+/* Writes down the mbufs of all slots that the program has not taken. */
+static unsigned int
+list_mbufs(const struct tp4_ring *r, uint8_t *base, void **mbufs)
+{
+	unsigned int i, n = tp4_ring_pending(r);
+
+	for (i = 0; i < n; i++)
+		mbufs[i] = idx_to_mbuf(base, tp4_ring_at(r, i)->idx);
+	return n;
+}
+
+static void
+set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
+{
+	const struct pool_area *shared = q->pair->shared;
+	struct rte_mbuf model = { .nb_segs = 1, .port = dev->data->port_id };
+
+	rte_mbuf_refcnt_set(&model, 1);
+	q->ring = q->pair->socket.rx;
+	q->busy_poll = busy_poll;
+	q->scatter = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER;
+	q->meta = wants_meta(dev);
+	q->head = NULL;
+	q->skip = false;
+	if (!shared)
+		return;
+	q->lead = shared->lead;
+	q->base = shared->area.addr - q->lead;
+	model.data_off = q->lead - sizeof(struct rte_mbuf) - rte_pktmbuf_priv_size(q->pool);
+	memcpy(&q->rearm, &model.data_off, sizeof(q->rearm));
+}
+
+static void
+set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
+{
+	const struct pool_area *shared = q->pair->shared;
+	unsigned int i;
+
+	q->ring = q->pair->socket.tx;
+	q->low = q->nr / 2;
+	q->meta = wants_meta(dev);
+	q->pool = shared ? shared->pool : NULL;
+	if (shared) {
+		q->lead = shared->lead;
+		q->base = shared->area.addr - q->lead;
+		q->frame_size = shared->area.frame_size;
+		q->data_offset = q->lead - sizeof(struct rte_mbuf) -
+				 rte_pktmbuf_priv_size(q->pool);
+		return;
+	}
+	for (i = 0; i < q->nr; i++)
+		q->ring.q.ring[i].idx = q->pair->rx.nr + i;
+}
+
+static void
+stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
+{
+	void **mbufs = NULL;
+	unsigned int tries, n = 0;
+
+	if (!pair->socket.map)
+		goto out;
+	for (tries = 0; tx && tp4_ring_pending(&tx->ring) && tries < 100; tries++) {
+		if (!free_sent(tx, UINT_MAX)) {
+			kick_tx(pair);
+			rte_delay_us_sleep(1000);
+		}
+	}
+	/*
+	 * In zero-copy mode, the kernel returns all frames now. In copy mode, it has them
+	 * until the socket is closed, and each stays in its slot.
+	 */
+	tp4_zerocopy(&pair->socket, 0);
+	if (tx)
+		free_sent(tx, UINT_MAX);
+	if (pair->shared) {
+		mbufs = calloc((rx ? rx->nr : 0) + (tx ? tx->nr : 0), sizeof(*mbufs));
+		if (!mbufs)
+			LOG(ERR, "no memory to free the mbufs of queue %u", pair->id);
+	}
+	if (mbufs && rx)
+		n = list_mbufs(&rx->ring, rx->base, mbufs);
+	if (mbufs && tx)
+		n += list_mbufs(&tx->ring, tx->base, mbufs + n);
+	tp4_close(&pair->socket);
+	if (n)
+		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
+	free(mbufs);
+	if (rx) {
+		rte_pktmbuf_free(rx->head);
+		rx->head = NULL;
+	}
+out:
+	tp4_area_destroy(&pair->own);
+	put_pool_area(pair->shared);
+	pair->shared = NULL;
+}
+
+static int
+fail(const struct port *port, const struct queue_pair *pair, const char *where, const char *why)
+{
+	LOG(ERR, "%s, queue %d: %s: %s", port->iface, port->start_queue + pair->id, where, why);
+	return -1;
+}
+
+/* The socket joins the others of the port, which have the packets of a device by turns. */
+static int
+join_fanout(const struct rte_eth_dev *dev, struct queue_pair *pair)
+{
+	const struct port *port = dev->data->dev_private;
+	int mode = port->fanout_mode, arg;
+	socklen_t len = sizeof(arg);
+
+	if (pair->id) {
+		if (getsockopt(port->pairs[0].socket.fd, SOL_PACKET, PACKET_FANOUT, &arg, &len))
+			return -errno;
+		arg = (arg & 0xffff) | mode << 16;
+	} else {
+		arg = (mode | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+	}
+	return tp4_setopt(pair->socket.fd, PACKET_FANOUT, arg);
+}
+
+static int
+start_pair(struct rte_eth_dev *dev, unsigned int i)
+{
+	struct port *port = dev->data->dev_private;
+	struct queue_pair *pair = &port->pairs[i];
+	struct tx_queue *tx = tx_of(dev, i);
+	struct rx_queue *rx = rx_of(dev, i);
+	struct rx_queue *first = rx ? rx : rx_of(dev, 0);
+	struct tp4_options opt = {
+		.rx_nr = rx ? rx->nr : 0,
+		.tx_nr = tx ? tx->nr : 0,
+		.meta = wants_meta(dev),
+		.to_stack = rx && port->to_stack && port->zerocopy,
+	};
+	struct tp4_socket *s = &pair->socket;
+	int err;
+
+	pair->tx_stalled = false;
+	pair->shared = first ? get_pool_area(first->pool) : NULL;
+	if (pair->shared) {
+		opt.mr_fd = pair->shared->fd;
+	} else {
+		opt.area = &pair->own;
+		opt.headroom = HEADROOM;
+		err = tp4_area_create_huge(&pair->own, opt.rx_nr + opt.tx_nr, OWN_FRAME);
+		if (err)
+			return fail(port, pair, "frames", tp4_strerror(TP4_IN_AREA, err));
+	}
+	err = tp4_open(s, &opt);
+	if (err)
+		return fail(port, pair, "socket", tp4_strerror(s->failed, err));
+	if (rx)
+		set_up_rx(rx, dev, port->zerocopy && port->busy_budget);
+	if (tx)
+		set_up_tx(tx, dev);
+	if (port->qdisc_bypass && tp4_setopt(s->fd, PACKET_QDISC_BYPASS, 1))
+		return fail(port, pair, "PACKET_QDISC_BYPASS", strerror(errno));
+	err = tp4_setopt(s->fd, PACKET_IGNORE_OUTGOING, 1);
+	if (err)
+		return fail(port, pair, "PACKET_IGNORE_OUTGOING", strerror(-err));
+	if (port->zerocopy) {
+		err = tp4_zerocopy(s, port->start_queue + i + 1);
+		if (err)
+			return fail(port, pair, "zero-copy mode",
+				    tp4_strerror(TP4_IN_ZEROCOPY, err));
+		if (port->busy_budget) {
+			err = tp4_busy_poll_start(s, BUSY_USECS, port->busy_budget);
+			if (err)
+				LOG(NOTICE, "%s: no busy polling: %s", port->iface,
+				    strerror(-err));
+			if (rx && err)
+				rx->busy_poll = false;
+		}
+	}
+	if (rx && port->zerocopy && pair->shared && fill_rx(rx))
+		return fail(port, pair, rx->pool->name, "has fewer free mbufs than the ring slots");
+	if (rx && port->zerocopy && !pair->shared)
+		tp4_ring_fill(&rx->ring, 0, rx->nr);
+	err = tp4_bind(s, port->ifindex);
+	if (err)
+		return fail(port, pair, port->zerocopy ? "bind() in zero-copy mode (zerocopy=0?)" :
+			    "bind()", tp4_strerror(port->zerocopy ? TP4_IN_ZEROCOPY :
+						   TP4_IN_BIND, err));
+	if (!rx || port->zerocopy)
+		return 0;
+	/* No frames before it is a member: each packet is to be received once. */
+	if (dev->data->nb_rx_queues > 1) {
+		err = join_fanout(dev, pair);
+		if (err)
+			return fail(port, pair, "PACKET_FANOUT", strerror(-err));
+	}
+	if (!pair->shared)
+		tp4_ring_fill(&rx->ring, 0, rx->nr);
+	else if (fill_rx(rx))
+		return fail(port, pair, rx->pool->name, "has fewer free mbufs than the ring slots");
+	return 0;
+}
+
+static void
+remove_interrupts(struct rte_eth_dev *dev)
+{
+	if (!dev->intr_handle)
+		return;
+	rte_intr_vec_list_free(dev->intr_handle);
+	rte_intr_instance_free(dev->intr_handle);
+	dev->intr_handle = NULL;
+}
+
+/* A queue's interrupt is its socket being readable. */
+static int
+add_interrupts(struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	unsigned int i, nr = dev->data->nb_rx_queues;
+	struct rte_intr_handle *h;
+
+	h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_SHARED);
+	if (!h)
+		return -ENOMEM;
+	dev->intr_handle = h;
+	if (rte_intr_type_set(h, RTE_INTR_HANDLE_VDEV) ||
+	    rte_intr_efd_counter_size_set(h, 0) ||
+	    rte_intr_vec_list_alloc(h, NULL, nr) || rte_intr_nb_efd_set(h, nr) ||
+	    rte_intr_max_intr_set(h, nr + 1))
+		return -rte_errno;
+	for (i = 0; i < nr; i++)
+		if (rte_intr_vec_list_index_set(h, i, RTE_INTR_VEC_RXTX_OFFSET + i) ||
+		    rte_intr_efds_index_set(h, i, port->pairs[i].socket.fd))
+			return -rte_errno;
+	return 0;
+}
+
+static void
+set_queue_states(struct rte_eth_dev *dev, uint8_t state)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->data->nb_rx_queues; i++)
+		dev->data->rx_queue_state[i] = state;
+	for (i = 0; i < dev->data->nb_tx_queues; i++)
+		dev->data->tx_queue_state[i] = state;
+}
+
+static int
+eth_stop(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+	unsigned int i;
+
+	if (!port->running)
+		return 0;
+	port->running = false;
+	dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
+	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STOPPED);
+	remove_interrupts(dev);
+	for (i = 0; i < nr_pairs(dev); i++)
+		stop_pair(&port->pairs[i], rx_of(dev, i), tx_of(dev, i));
+	return 0;
+}
+
+static int
+eth_start(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+	unsigned int i;
+	bool copied;
+	int err;
+
+	port->running = true;
+	err = set_flag(port, IFF_UP, true);
+	if (err)
+		LOG(NOTICE, "%s: cannot be set up: %s", port->iface, strerror(-err));
+	for (i = 0; i < nr_pairs(dev); i++)
+		if (start_pair(dev, i))
+			goto fail;
+	copied = !port->pairs[0].shared;
+	for (i = 1; i < nr_pairs(dev); i++)
+		if (!port->pairs[i].shared != copied) {
+			LOG(ERR, "%s: the mempool of only some queues can be an area", port->iface);
+			goto fail;
+		}
+	if (dev->data->dev_conf.intr_conf.rxq && add_interrupts(dev)) {
+		LOG(ERR, "%s: no memory for the interrupts", port->iface);
+		goto fail;
+	}
+	dev->rx_pkt_burst = copied ? eth_rx_copy : wants_meta(dev) ? eth_rx_meta : eth_rx;
+	dev->tx_pkt_burst = copied ? eth_tx_copy : wants_meta(dev) ? eth_tx_meta : eth_tx;
+	dev->tx_pkt_prepare = eth_tx_prepare;
+	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+	eth_link_update(dev, 0);
+	return 0;
+fail:
+	eth_stop(dev);
+	return -EIO;
+}
+
+/* --- configuration -------------------------------------------------------------------- */
+
+static int
+eth_configure(struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	uint16_t mtu = dev->data->dev_conf.rxmode.mtu;
+	int err;
+
+	/* 1500 may only be the default of ethdev, so the MTU is raised, but not lowered. */
+	if (mtu > get_mtu(port)) {
+		err = eth_mtu_set(dev, mtu);
+		if (err) {
+			LOG(ERR, "%s: MTU of %u: %s", port->iface, mtu, strerror(-err));
+			return err;
+		}
+	}
+	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP)
+		return rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
+	return 0;
+}
+
+static int
+eth_infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
+{
+	const struct port *port = dev->data->dev_private;
+	const struct rte_eth_desc_lim limits = {
+		.nb_min = MIN_DESC, .nb_max = MAX_DESC, .nb_align = MIN_DESC,
+		.nb_seg_max = UINT8_MAX, .nb_mtu_seg_max = UINT8_MAX,
+	};
+
+	info->if_index = port->ifindex;
+	info->max_mac_addrs = 1;
+	info->min_mtu = RTE_ETHER_MIN_MTU;
+	info->max_mtu = UINT16_MAX - RTE_ETHER_HDR_LEN;
+	info->max_rx_pktlen = UINT16_MAX;
+	info->min_rx_bufsize = 0;
+	info->max_rx_queues = port->nr_queues;
+	info->max_tx_queues = port->nr_queues;
+	info->rx_desc_lim = limits;
+	info->tx_desc_lim = limits;
+	info->default_rxportconf.ring_size = DEFAULT_DESC;
+	info->default_txportconf.ring_size = DEFAULT_DESC;
+	info->default_rxportconf.burst_size = 64;
+	info->default_txportconf.burst_size = 64;
+	info->rx_offload_capa = RX_META_OFFLOADS | RTE_ETH_RX_OFFLOAD_SCATTER;
+	info->tx_offload_capa = TX_META_OFFLOADS | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	/* The device hashes by the kernel's key and functions. */
+	info->flow_type_rss_offloads = 0;
+	return 0;
+}
+
+static uint16_t
+ring_size(uint16_t nr)
+{
+	return rte_align32pow2(RTE_MAX(nr, MIN_DESC));
+}
+
+static int
+eth_rx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
+		   unsigned int socket __rte_unused,
+		   const struct rte_eth_rxconf *conf __rte_unused, struct rte_mempool *pool)
+{
+	struct port *port = dev->data->dev_private;
+	struct rx_queue *q = &port->pairs[i].rx;
+
+	q->nr = ring_size(nr);
+	q->pool = pool;
+	dev->data->rx_queues[i] = q;
+	return 0;
+}
+
+static int
+eth_tx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
+		   unsigned int socket __rte_unused,
+		   const struct rte_eth_txconf *conf __rte_unused)
+{
+	struct port *port = dev->data->dev_private;
+	struct tx_queue *q = &port->pairs[i].tx;
+
+	q->nr = ring_size(nr);
+	dev->data->tx_queues[i] = q;
+	return 0;
+}
+
+static void
+eth_rxq_info_get(struct rte_eth_dev *dev, uint16_t i, struct rte_eth_rxq_info *info)
+{
+	const struct rx_queue *q = dev->data->rx_queues[i];
+
+	info->mp = q->pool;
+	info->nb_desc = q->nr;
+	info->scattered_rx = q->scatter;
+}
+
+static void
+eth_txq_info_get(struct rte_eth_dev *dev, uint16_t i, struct rte_eth_txq_info *info)
+{
+	const struct tx_queue *q = dev->data->tx_queues[i];
+
+	info->nb_desc = q->nr;
+}
+
+static int
+eth_rx_intr_enable(struct rte_eth_dev *dev, uint16_t i)
+{
+	struct rx_queue *q = dev->data->rx_queues[i];
+
+	/* What was received is to make the socket readable, what was taken is not. */
+	tp4_ring_prepare_poll(&q->ring);
+	return 0;
+}
+
+static int
+eth_rx_intr_disable(struct rte_eth_dev *dev __rte_unused, uint16_t i __rte_unused)
+{
+	return 0;
+}
+
+#define WAKE_MASK	0
+
+static int
+is_received(const uint64_t value, const uint64_t opaque[RTE_POWER_MONITOR_OPAQUE_SZ])
+{
+	return value & opaque[WAKE_MASK] ? 0 : -1;
+}
+
+/* The next slot's last byte changes when a packet comes. */
+static int
+eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
+{
+	const struct rx_queue *q = queue;
+
+	cond->addr = &tp4_ring_at(&q->ring, 0)->flags;
+	cond->size = sizeof(uint8_t);
+	cond->opaque[WAKE_MASK] = TP4_DESC_KERNEL;
+	cond->fn = is_received;
+	return 0;
+}
+
+/* --- statistics ----------------------------------------------------------------------- */
+
+static void
+read_missed(struct queue_pair *pair)
+{
+	struct tpacket_stats_v4 st;
+
+	/* The kernel resets what is read. */
+	if (pair->socket.map && !tp4_stats(&pair->socket, &st))
+		pair->missed += st.tp_drops;
+}
+
+static int
+eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
+{
+	struct port *port = dev->data->dev_private;
+	unsigned int i, j;
+
+	for (i = 0; i < nr_pairs(dev); i++) {
+		struct queue_pair *pair = &port->pairs[i];
+		const struct rx_queue *rx = rx_of(dev, i);
+		const struct tx_queue *tx = tx_of(dev, i);
+
+		if (rx) {
+			read_missed(pair);
+			stats->ipackets += rx->packets;
+			stats->ibytes += rx->bytes;
+			stats->ierrors += rx->errors;
+			stats->imissed += pair->missed;
+		}
+		if (tx) {
+			stats->opackets += tx->packets;
+			stats->obytes += tx->bytes;
+			for (j = 0; j < RTE_DIM(tx_errors); j++)
+				stats->oerrors += tx->errors[j];
+		}
+		if (rx && i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
+			stats->q_ipackets[i] = rx->packets;
+			stats->q_ibytes[i] = rx->bytes;
+			stats->q_errors[i] = rx->errors;
+		}
+		if (tx && i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
+			stats->q_opackets[i] = tx->packets;
+			stats->q_obytes[i] = tx->bytes;
+		}
+	}
+	/* Packets that came back unsent were counted when they were posted. */
+	stats->opackets -= RTE_MIN(stats->oerrors, stats->opackets);
+	return 0;
+}
+
+static int
+eth_stats_reset(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+	unsigned int i;
+
+	for (i = 0; i < nr_pairs(dev); i++) {
+		struct queue_pair *pair = &port->pairs[i];
+
+		read_missed(pair);
+		pair->missed = 0;
+		pair->rx.packets = 0;
+		pair->rx.bytes = 0;
+		pair->rx.errors = 0;
+		pair->tx.packets = 0;
+		pair->tx.bytes = 0;
+		pair->tx.copied = 0;
+		memset(pair->tx.errors, 0, sizeof(pair->tx.errors));
+	}
+	return 0;
+}
+
+#define NR_XSTATS	(RTE_DIM(tx_errors) + 1)
+
+static int
+eth_xstats_get_names(struct rte_eth_dev *dev __rte_unused, struct rte_eth_xstat_name *names,
+		     unsigned int size)
+{
+	unsigned int i;
+
+	if (!names || size < NR_XSTATS)
+		return NR_XSTATS;
+	for (i = 0; i < RTE_DIM(tx_errors); i++)
+		strlcpy(names[i].name, tx_errors[i].name, sizeof(names[i].name));
+	strlcpy(names[i].name, "tx_copied_packets", sizeof(names[i].name));
+	return NR_XSTATS;
+}
+
+static int
+eth_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned int size)
+{
+	unsigned int i, q;
+
+	if (size < NR_XSTATS)
+		return NR_XSTATS;
+	for (i = 0; i < NR_XSTATS; i++) {
+		xstats[i].id = i;
+		xstats[i].value = 0;
+		for (q = 0; q < dev->data->nb_tx_queues; q++) {
+			const struct tx_queue *tx = tx_of(dev, q);
+
+			if (tx)
+				xstats[i].value += i < RTE_DIM(tx_errors) ? tx->errors[i] :
+						   tx->copied;
+		}
+	}
+	return NR_XSTATS;
+}
+
+/* --- probe and remove ----------------------------------------------------------------- */
+
+static int
+eth_close(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
+		return 0;
+	eth_stop(dev);
+	close(port->ctl);
+	rte_free(port->pairs);
+	port->pairs = NULL;
+	/* It lies in the port, which ethdev frees. */
+	dev->data->mac_addrs = NULL;
+	return 0;
+}
+
+static const struct eth_dev_ops eth_ops = {
+	.dev_configure = eth_configure,
+	.dev_start = eth_start,
+	.dev_stop = eth_stop,
+	.dev_set_link_up = eth_link_up,
+	.dev_set_link_down = eth_link_down,
+	.dev_close = eth_close,
+	.dev_infos_get = eth_infos_get,
+	.link_update = eth_link_update,
+	.is_removed = eth_is_removed,
+	.promiscuous_enable = eth_promiscuous_enable,
+	.promiscuous_disable = eth_promiscuous_disable,
+	.allmulticast_enable = eth_allmulticast_enable,
+	.allmulticast_disable = eth_allmulticast_disable,
+	.mac_addr_set = eth_mac_addr_set,
+	.mtu_set = eth_mtu_set,
+	.rx_queue_setup = eth_rx_queue_setup,
+	.tx_queue_setup = eth_tx_queue_setup,
+	.rxq_info_get = eth_rxq_info_get,
+	.txq_info_get = eth_txq_info_get,
+	.rx_queue_intr_enable = eth_rx_intr_enable,
+	.rx_queue_intr_disable = eth_rx_intr_disable,
+	.get_monitor_addr = eth_get_monitor_addr,
+	.tx_done_cleanup = eth_tx_done_cleanup,
+	.stats_get = eth_stats_get,
+	.stats_reset = eth_stats_reset,
+	.xstats_get = eth_xstats_get,
+	.xstats_get_names = eth_xstats_get_names,
+	.xstats_reset = eth_stats_reset,
+};
+
+static int
+parse_number(const char *key, const char *value, void *number)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(value, &end, 0);
+	if (errno || !*value || *end || n < 0 || n > UINT16_MAX) {
+		LOG(ERR, "%s=%s: not a number", key, value);
+		return -EINVAL;
+	}
+	*(int *)number = n;
+	return 0;
+}
+
+static int
+parse_iface(const char *key, const char *value, void *name)
+{
+	if (strlen(value) >= IF_NAMESIZE || !if_nametoindex(value)) {
+		LOG(ERR, "%s=%s: no such interface", key, value);
+		return -ENODEV;
+	}
+	strlcpy(name, value, IF_NAMESIZE);
+	return 0;
+}
+
+static int
+parse_fanout(const char *key, const char *value, void *mode)
+{
+	static const char * const names[] = {
+		[PACKET_FANOUT_HASH] = "hash", [PACKET_FANOUT_LB] = "lb",
+		[PACKET_FANOUT_CPU] = "cpu", [PACKET_FANOUT_ROLLOVER] = "rollover",
+		[PACKET_FANOUT_RND] = "rnd", [PACKET_FANOUT_QM] = "qm",
+	};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(names); i++)
+		if (!strcmp(value, names[i])) {
+			*(int *)mode = i;
+			return 0;
+		}
+	LOG(ERR, "%s=%s: hash, lb, cpu, rollover, rnd or qm", key, value);
+	return -EINVAL;
+}
+
+/* Returns the number of queue pairs of the interface. */
+static unsigned int
+count_queues(const struct port *port)
+{
+	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
+	struct ifreq ifr = { .ifr_data = (void *)&channels };
+
+	if (ask_interface(port, SIOCETHTOOL, &ifr))
+		return 1;
+	return RTE_MAX(channels.combined_count,
+		       RTE_MIN(channels.rx_count, channels.tx_count));
+}
+
+static int
+parse_arguments(struct port *port, const char *text)
+{
+	static const char * const valid[] = {
+		ARG_IFACE, ARG_START, ARG_COUNT, ARG_ZEROCOPY, ARG_TO_STACK, ARG_BUDGET,
+		ARG_FANOUT, ARG_BYPASS, NULL
+	};
+	const struct {
+		const char *name;
+		arg_handler_t parse;
+		void *value;
+	} args[] = {
+		{ ARG_IFACE, parse_iface, port->iface },
+		{ ARG_START, parse_number, &port->start_queue },
+		{ ARG_COUNT, parse_number, &port->nr_queues },
+		{ ARG_ZEROCOPY, parse_number, &port->zerocopy },
+		{ ARG_TO_STACK, parse_number, &port->to_stack },
+		{ ARG_BUDGET, parse_number, &port->busy_budget },
+		{ ARG_FANOUT, parse_fanout, &port->fanout_mode },
+		{ ARG_BYPASS, parse_number, &port->qdisc_bypass },
+	};
+	struct rte_kvargs *kvargs = rte_kvargs_parse(text, valid);
+	unsigned int i;
+	int err = 0;
+
+	if (!kvargs) {
+		LOG(ERR, "invalid arguments: %s", text);
+		return -EINVAL;
+	}
+	for (i = 0; i < RTE_DIM(args) && !err; i++)
+		err = rte_kvargs_process(kvargs, args[i].name, args[i].parse, args[i].value);
+	rte_kvargs_free(kvargs);
+	if (!err && !port->iface[0]) {
+		LOG(ERR, "iface=NAME is missing");
+		err = -EINVAL;
+	}
+	return err;
+}
+
+static int
+init_port(struct port *port, int numa_node)
+{
+	struct ifreq ifr = { 0 };
+	int err, queues;
+
+	port->ifindex = if_nametoindex(port->iface);
+	port->ctl = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (port->ctl < 0) {
+		err = -errno;
+		LOG(ERR, "%s: %s", port->iface, tp4_strerror(TP4_IN_SOCKET, err));
+		return err;
+	}
+	err = tp4_setopt(port->ctl, PACKET_VERSION, TPACKET_V4);
+	if (err) {
+		LOG(ERR, "%s: %s", port->iface, tp4_strerror(TP4_IN_VERSION, err));
+		goto close;
+	}
+	err = ask_interface(port, SIOCGIFHWADDR, &ifr);
+	if (!err && ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+		err = -EAFNOSUPPORT;
+	if (err) {
+		LOG(ERR, "%s: no Ethernet address: %s", port->iface, strerror(-err));
+		goto close;
+	}
+	memcpy(&port->mac, ifr.ifr_hwaddr.sa_data, sizeof(port->mac));
+	queues = port->zerocopy ? count_queues(port) : MAX_PAIRS;
+	if (port->start_queue >= queues || port->nr_queues > queues - port->start_queue) {
+		LOG(ERR, "%s has %d queues", port->iface, queues);
+		err = -EINVAL;
+		goto close;
+	}
+	if (!port->nr_queues)
+		port->nr_queues = RTE_MIN(queues - port->start_queue, MAX_PAIRS);
+	err = -ENOMEM;
+	port->pairs = rte_zmalloc_socket("net_tpacket4", port->nr_queues * sizeof(*port->pairs),
+					 RTE_CACHE_LINE_SIZE, numa_node);
+	if (!port->pairs)
+		goto close;
+	return 0;
+close:
+	close(port->ctl);
+	return err;
+}
+
+static int
+tpacket4_probe(struct rte_vdev_device *vdev)
+{
+	const char *name = rte_vdev_device_name(vdev);
+	struct port *port, options = { .zerocopy = 1, .busy_budget = 64 };
+	struct rte_eth_dev *dev;
+	int i, err;
+
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		LOG(ERR, "%s: secondary processes are not supported", name);
+		return -ENOTSUP;
+	}
+	err = parse_arguments(&options, rte_vdev_device_args(vdev));
+	if (err)
+		return err;
+	if (vdev->device.numa_node == SOCKET_ID_ANY)
+		vdev->device.numa_node = rte_socket_id();
+	err = init_port(&options, vdev->device.numa_node);
+	if (err)
+		return err;
+	dev = rte_eth_vdev_allocate(vdev, sizeof(*port));
+	if (!dev) {
+		rte_free(options.pairs);
+		close(options.ctl);
+		return -ENOMEM;
+	}
+	port = dev->data->dev_private;
+	*port = options;
+	for (i = 0; i < port->nr_queues; i++) {
+		struct queue_pair *pair = &port->pairs[i];
+
+		pair->id = i;
+		pair->port = dev->data->port_id;
+		pair->rx.pair = pair;
+		pair->tx.pair = pair;
+	}
+	dev->data->dev_link = no_link;
+	dev->data->mac_addrs = &port->mac;
+	dev->data->mtu = RTE_MIN(get_mtu(port), UINT16_MAX - RTE_ETHER_HDR_LEN);
+	dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
+	dev->dev_ops = &eth_ops;
+	dev->rx_pkt_burst = eth_rx;
+	dev->tx_pkt_burst = eth_tx;
+	rte_eth_dev_probing_finish(dev);
+	return 0;
+}
+
+static int
+tpacket4_remove(struct rte_vdev_device *vdev)
+{
+	struct rte_eth_dev *dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+
+	if (!dev)
+		return 0;	/* it was closed */
+	eth_close(dev);
+	return rte_eth_dev_release_port(dev);
+}
+
+static struct rte_vdev_driver tpacket4_driver = {
+	.probe = tpacket4_probe,
+	.remove = tpacket4_remove,
+};
+
+RTE_PMD_REGISTER_VDEV(net_tpacket4, tpacket4_driver);
+RTE_PMD_REGISTER_PARAM_STRING(net_tpacket4,
+	ARG_IFACE "=<string> "
+	ARG_START "=<int> "
+	ARG_COUNT "=<int> "
+	ARG_ZEROCOPY "=<0|1> "
+	ARG_TO_STACK "=<0|1> "
+	ARG_BUDGET "=<int> "
+	ARG_FANOUT "=<hash|lb|cpu|rollover|rnd|qm> "
+	ARG_BYPASS "=<0|1>");
