@@ -155,6 +155,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_lib_tests()
     bench = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
+    tests += find_dpdk_tests(long)
     tests += find_tpgen_tests(long)
     tests += find_guide_tests(long)
     switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
@@ -224,6 +225,17 @@ def find_pcap_tests(long: bool) -> Iterator[Test]:
         command = [*python, f"{port}/{script}.py", str(pcap)]
         command += ["--short"] if name == "tcpdump" and not long else []
         yield Test(f"pcap-{name}", command, cwd=pcap)
+
+
+def find_dpdk_tests(long: bool) -> Iterator[Test]:
+    """Debian's programs on ports/dpdk, where that is built."""
+    plugin, script = (
+        BUILD / "dpdk/librte_net_tpacket4.so",
+        TOP / "ports/dpdk/tests/testpmd.py",
+    )
+    if plugin.exists():
+        command = ["python3", "-B", str(script), str(plugin)]
+        yield Test("dpdk", command + ([] if long else ["--short"]))
 
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:

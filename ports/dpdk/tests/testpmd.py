@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Debian's dpdk-testpmd on net_tpacket4, on a veth pair.
+
+    testpmd.py PMD [--short] [TEST...]
+
+As root, in a machine of its own: it takes huge pages and creates devices. PMD is
+librte_net_tpacket4.so; output is TAP. The short form leaves out what is more of the
+same.
+"""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+PMD = os.path.abspath(sys.argv[1])
+SHORT = "--short" in sys.argv
+PROMPT = "testpmd> "
+PATIENCE = 60
+# Packets that may be on their way when testpmd stops: a burst each way
+IN_FLIGHT = 64
+
+number = 0
+failures = 0
+
+
+def result(good: bool, title: str, *why: object) -> None:
+    global number, failures
+    number += 1
+    for line in why if not good else ():
+        for part in str(line).splitlines():
+            print(f"# {part}")
+    print(f"{'ok' if good else 'not ok'} {number} {title}", flush=True)
+    failures += not good
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, check=False, text=True, capture_output=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Testpmd:
+    """dpdk-testpmd, whose commands are answered."""
+
+    def __init__(
+        self,
+        vdevs: list[str],
+        args: tuple[str, ...] = (),
+        eal: tuple[str, ...] = ("--in-memory",),
+        prefix: tuple[str, ...] = (),
+    ) -> None:
+        command = [*prefix, "dpdk-testpmd", "--lcores", "0@0,1@0", "--no-pci", *eal]
+        command += ["-d", PMD]
+        for i, vdev in enumerate(vdevs):
+            command += ["--vdev", f"net_tpacket4_{i},{vdev}"]
+        # It reads commands from a terminal.
+        self.tty, other = pty.openpty()
+        self.process = subprocess.Popen(
+            [*command, "--", "-i", "--total-num-mbufs=16384", *args],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+        )
+        os.close(other)
+        self.log = ""
+        self.started = self.read()
+
+    def read(self) -> str:
+        """Returns what it says until it asks for a command, or has ended."""
+        text = ""
+        end = time.monotonic() + PATIENCE
+        while not text.endswith(PROMPT) and time.monotonic() < end:
+            if not select.select([self.tty], [], [], 1)[0]:
+                continue
+            try:
+                text += os.read(self.tty, 65536).decode(errors="replace")
+            except OSError:  # it has ended
+                break
+        self.log += text
+        return text
+
+    def __call__(self, command: str) -> str:
+        os.write(self.tty, f"{command}\n".encode())
+        text = self.read()
+        # The terminal's echo may come with a prompt.
+        return (
+            text
+            if text.strip().count("\n") or self.ended()
+            else text + self.read_more()
+        )
+
+    def read_more(self) -> str:
+        return self.read() if select.select([self.tty], [], [], 0.2)[0] else ""
+
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def counters(self) -> list[dict[str, int]]:
+        """The counters of each port"""
+        text = self("show port stats all")
+        ports = re.split(r"NIC statistics for port \d+", text)[1:]
+        found = [dict(re.findall(r"([RT]X-\w+):\s+(\d+)", port)) for port in ports]
+        return [{name: int(value) for name, value in port.items()} for port in found]
+
+    def xstat(self, name: str) -> int:
+        text = self("show port xstats all")
+        return sum(int(n) for n in re.findall(rf"\b{name}: (\d+)", text))
+
+    def free_mbufs(self) -> tuple[int, int]:
+        """The mbufs in the pool, and all of them"""
+        text = self("dump_mempool mb_pool_0")
+        counts = re.findall(r"\b(?:total_cache_count|common_pool_count)=(\d+)", text)
+        return sum(map(int, counts)), int(re.findall(r"\bsize=(\d+)", text)[0])
+
+    def quit(self) -> int:
+        """Ends it. Returns the exit status."""
+        if not self.ended():
+            os.write(self.tty, b"quit\n")
+        while self.read():
+            pass
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        os.close(self.tty)
+        return status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.wait()
+            os.close(self.tty)
+
+
+@contextmanager
+def veth(mtu: int = 1500, queues: int = 1) -> Iterator[None]:
+    many = ["numrxqueues", str(queues), "numtxqueues", str(queues)]
+    run("ip", "link", "add", "v0", *many, "type", "veth", "peer", "name", "v1", *many)
+    try:
+        for name in "v0", "v1":
+            run("sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            run("ip", "link", "set", name, "mtu", str(mtu), "up")
+        yield
+    finally:
+        subprocess.run(["ip", "link", "del", "v0"], check=False, capture_output=True)
+
+
+def both(options: str = "") -> list[str]:
+    return [f"iface=v0{options}", f"iface=v1{options}"]
+
+
+def forward(
+    title: str, options: str = "", *args: str, mtu: int = 1500, burst: int = 1
+) -> None:
+    """Packets go round between two ports, and none is lost."""
+    with veth(mtu), Testpmd(both(options), args) as pmd:
+        pmd(f"start tx_first {burst}")
+        time.sleep(1 if SHORT else 3)
+        pmd("stop")
+        time.sleep(0.2)
+        ports = pmd.counters()
+        errors = pmd("show port xstats all")
+        full = False
+        counts = (0, 0)
+        pmd("port stop all")
+        if "xbuf" not in args:
+            counts = pmd.free_mbufs()
+            full = counts[0] == counts[1]
+        status = pmd.quit()
+        good = len(ports) == 2 and all(
+            port["RX-packets"] > 100
+            and not port["RX-nombuf"]
+            and not port["TX-errors"]
+            and 0 <= peer["TX-packets"] - port["RX-packets"] <= IN_FLIGHT * burst
+            for port, peer in (ports, reversed(ports))
+        )
+        result(good, f"{title}: no packet is lost", ports, errors)
+        result(
+            full or not counts[1],
+            f"{title}: all mbufs are free after port stop",
+            counts,
+        )
+        result(not status, f"{title}: it ends", status, pmd.log[-2000:])
+
+
+def test_forwarding() -> None:
+    for zerocopy in 1, 0:
+        mode = f"zerocopy={zerocopy}"
+        options = f",{mode}"
+        forward(f"io {mode}", options, "--forward-mode=io")
+        forward(f"mac 1500 {mode}", options, "--forward-mode=mac", "--txpkts=1500")
+        forward(f"checksums {mode}", options, "--forward-mode=csum", "--txpkts=200")
+        forward(
+            f"segments {mode}",
+            options,
+            "--forward-mode=io",
+            "--txpkts=1000,2000,60,2000",
+            "--tx-offloads=0x8000",
+            "--rx-offloads=0x2000",
+            mtu=9000,
+        )
+        forward(
+            f"mbufs that are no frames {mode}",
+            options,
+            "--forward-mode=io",
+            "--mp-alloc=xbuf",
+        )
+        if not SHORT:
+            forward(f"macswap 64 {mode}", options, "--forward-mode=macswap")
+            forward(f"5tswap {mode}", options, "--forward-mode=5tswap", "--txpkts=100")
+            forward(f"anonymous memory {mode}", options, "--mp-alloc=anon")
+            forward(f"small rings {mode}", options, "--rxd=256", "--txd=256", burst=4)
+
+
+def test_offloads() -> None:
+    """Checksums that the device computes: the peer's stack accepts the packets."""
+    for zerocopy in 1, 0:
+        forward(
+            f"metadata zerocopy={zerocopy}",
+            f",zerocopy={zerocopy}",
+            "--forward-mode=io",
+            "--rx-offloads=0xc",
+            "--tx-offloads=0xc",
+        )
+
+
+def test_ping() -> None:
+    """The peer's stack gets answers, which testpmd makes of its requests."""
+    for zerocopy in 1, 0:
+        with (
+            veth(),
+            Testpmd(
+                [f"iface=v0,zerocopy={zerocopy}"], ("--forward-mode=icmpecho",)
+            ) as p,
+        ):
+            run("ip", "addr", "add", "10.74.0.1/24", "dev", "v1")
+            p("start")
+            run(
+                "ip",
+                "neigh",
+                "add",
+                "10.74.0.2",
+                "lladdr",
+                "02:00:00:00:00:99",
+                "dev",
+                "v1",
+            )
+            ping = subprocess.run(
+                [
+                    "ping",
+                    "-c",
+                    "20",
+                    "-i",
+                    "0.05",
+                    "-s",
+                    "1400",
+                    "-W",
+                    "5",
+                    "10.74.0.2",
+                ],
+                check=False,
+                text=True,
+                capture_output=True,
+            )
+            result(
+                ", 0% packet loss" in ping.stdout,
+                f"ping zerocopy={zerocopy}",
+                ping.stdout,
+            )
+            p.quit()
+
+
+def test_lifecycle() -> None:
+    rounds = 5 if SHORT else 100
+    with veth(), Testpmd(both()) as pmd:
+        for _ in range(rounds):
+            pmd("start tx_first 1")
+            pmd("stop")
+            pmd("port stop all")
+            pmd("port start all")
+        free, size = pmd.free_mbufs()
+        pmd("port stop all")
+        free, size = pmd.free_mbufs()
+        result(
+            free == size,
+            f"port stop and start, {rounds} times",
+            free,
+            size,
+            pmd.log[-1000:],
+        )
+        for _ in range(rounds):
+            pmd("port detach 0")
+            pmd("port attach net_tpacket4_0,iface=v0")
+        text = pmd("show port info 0")
+        result("net_tpacket4" in text, f"port detach and attach, {rounds} times", text)
+        pmd.quit()
+    with veth(), Testpmd(both(), ("--forward-mode=io",)) as pmd:
+        pmd("start tx_first 1")
+        for state in "down", "up":
+            run("ip", "link", "set", "v1", state)
+            time.sleep(0.3)
+        pmd("stop")
+        pmd("start tx_first 1")
+        time.sleep(1)
+        pmd("stop")
+        before = pmd.counters()
+        result(
+            before[0]["RX-packets"] > 100,
+            "it goes on after ip link down and up",
+            before,
+        )
+        pmd("start tx_first 1")
+        run("ip", "link", "del", "v0")
+        time.sleep(0.5)
+        pmd("stop")
+        pmd("port stop all")
+        free, size = pmd.free_mbufs()
+        result(free == size, "the devices are removed", free, size)
+        result(not pmd.quit(), "it ends without its devices", pmd.log[-2000:])
+    with veth(), Testpmd(both(), ("--forward-mode=io",)) as pmd:
+        pmd("start tx_first 1")
+        pmd.process.send_signal(signal.SIGKILL)
+        pmd.process.wait()
+        # Its frames are free, and its queues can be used again.
+        with Testpmd(both()) as again:
+            result(
+                "Port 1:" in again.started,
+                "it was killed, and starts again",
+                again.started,
+            )
+            again.quit()
+
+
+def test_queues() -> None:
+    """Several queues, in copy mode by fanout"""
+    for zerocopy in 1, 0:
+        args = ("--rxq=2", "--txq=2", "--forward-mode=io")
+        with veth(queues=2), Testpmd(both(f",zerocopy={zerocopy}"), args) as pmd:
+            pmd("start tx_first 1")
+            time.sleep(1)
+            pmd("stop")
+            ports = pmd.counters()
+            good = len(ports) == 2 and all(p["RX-packets"] > 100 for p in ports)
+            result(good, f"two queues zerocopy={zerocopy}", ports, pmd.log[-2000:])
+            pmd("port stop all")
+            free, size = pmd.free_mbufs()
+            result(
+                free == size,
+                f"two queues zerocopy={zerocopy}: all mbufs are free",
+                free,
+            )
+            pmd.quit()
+
+
+def test_errors() -> None:
+    """A sentence for each mistake"""
+    run("ip", "link", "add", "d0", "type", "dummy")
+    run("ip", "link", "set", "d0", "up")
+    with veth():
+        for vdev, expected in (
+            ("", "iface=NAME is missing"),
+            ("iface=nope", "no such interface"),
+            ("iface=v0,start_queue=7", "has 1 queues"),
+            ("iface=v0,queue_count=2", "has 1 queues"),
+            ("iface=v0,busy_budget=x", "not a number"),
+            ("iface=v0,fanout_mode=x", "hash, lb, cpu"),
+            ("iface=v0,colour=red", "invalid arguments"),
+            ("iface=d0", "zerocopy=0"),
+            ("iface=lo", "no Ethernet address"),
+        ):
+            with Testpmd([vdev]) as pmd:
+                pmd.quit()
+                result(
+                    expected in pmd.log,
+                    f"error of {vdev or 'no option'}",
+                    pmd.log[-1500:],
+                )
+        with Testpmd(["iface=v0"]) as first, Testpmd(["iface=v0"]) as second:
+            second.quit()
+            busy = "in use" in second.log or "busy" in second.log
+            result(busy, "error of a queue that is in use", second.log[-1500:])
+            first.quit()
+    run("ip", "link", "del", "d0")
+
+
+def test_privileges() -> None:
+    """Root of a user namespace needs no more."""
+    script = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && exec "
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    limit = ("prlimit", "--memlock=1000000000:1000000000")
+    prefix = (*limit, *user, "unshare", "-Urn", "sh", "-c", script + '"$@"', "sh")
+    eal = ("--no-huge", "-m", "200", "--no-shconf")
+    os.environ["XDG_RUNTIME_DIR"] = "/run"
+    with Testpmd(both(), ("--no-numa", "--forward-mode=io"), eal, prefix) as pmd:
+        pmd("start tx_first 1")
+        time.sleep(1)
+        pmd("stop")
+        ports = pmd.counters()
+        good = len(ports) == 2 and ports[0]["RX-packets"] > 100
+        result(good, "root of a user namespace, without huge pages", pmd.log[-2500:])
+        pmd.quit()
+
+
+TESTS: tuple[Callable[[], None], ...] = (
+    test_forwarding,
+    test_offloads,
+    test_ping,
+    test_lifecycle,
+    test_queues,
+    test_errors,
+    test_privileges,
+)
+
+
+def main() -> None:
+    os.environ["XDG_RUNTIME_DIR"] = "/run"
+    if not shutil.which("dpdk-testpmd"):
+        print("1..0 # SKIP no dpdk-testpmd: the package dpdk-dev has it")
+        sys.exit(4)
+    with open("/proc/sys/vm/nr_hugepages", "w", encoding="ascii") as file:
+        file.write("200")
+    print("TAP version 13", flush=True)
+    only = sys.argv[2:]
+    for test in TESTS:
+        name = test.__name__.removeprefix("test_")
+        if not [a for a in only if a != "--short"] or name in only:
+            test()
+    print(f"1..{number}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if len(sys.argv) > 1 else 2)
+    main()
