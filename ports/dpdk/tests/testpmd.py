@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-PMD = os.path.abspath(sys.argv[1])
 SHORT = "--short" in sys.argv
 PROMPT = "testpmd> "
 PATIENCE = 60
@@ -59,11 +58,14 @@ class Testpmd:
         args: tuple[str, ...] = (),
         eal: tuple[str, ...] = ("--in-memory",),
         prefix: tuple[str, ...] = (),
+        pmd: str | None = None,
+        driver: str = "net_tpacket4_",
     ) -> None:
         command = [*prefix, "dpdk-testpmd", "--lcores", "0@0,1@0", "--no-pci", *eal]
-        command += ["-d", PMD]
+        pmd = sys.argv[1] if pmd is None else pmd
+        command += ["-d", os.path.abspath(pmd)] if pmd else []
         for i, vdev in enumerate(vdevs):
-            command += ["--vdev", f"net_tpacket4_{i},{vdev}"]
+            command += ["--vdev", f"{driver}{i},{vdev}"]
         # It reads commands from a terminal.
         self.tty, other = pty.openpty()
         self.process = subprocess.Popen(
@@ -406,7 +408,6 @@ def test_privileges() -> None:
     limit = ("prlimit", "--memlock=1000000000:1000000000")
     prefix = (*limit, *user, "unshare", "-Urn", "sh", "-c", script + '"$@"', "sh")
     eal = ("--no-huge", "-m", "200", "--no-shconf")
-    os.environ["XDG_RUNTIME_DIR"] = "/run"
     with Testpmd(both(), ("--no-numa", "--forward-mode=io"), eal, prefix) as pmd:
         pmd("start tx_first 1")
         time.sleep(1)
@@ -428,13 +429,18 @@ TESTS: tuple[Callable[[], None], ...] = (
 )
 
 
-def main() -> None:
+def set_up() -> None:
+    """A directory for DPDK's files, and huge pages"""
     os.environ["XDG_RUNTIME_DIR"] = "/run"
+    with open("/proc/sys/vm/nr_hugepages", "w", encoding="ascii") as file:
+        file.write("200")
+
+
+def main() -> None:
     if not shutil.which("dpdk-testpmd"):
         print("1..0 # SKIP no dpdk-testpmd: the package dpdk-dev has it")
         sys.exit(4)
-    with open("/proc/sys/vm/nr_hugepages", "w", encoding="ascii") as file:
-        file.write("200")
+    set_up()
     print("TAP version 13", flush=True)
     only = sys.argv[2:]
     for test in TESTS:

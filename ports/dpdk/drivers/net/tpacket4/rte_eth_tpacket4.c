@@ -58,6 +58,7 @@
 #define DEFAULT_DESC	2048
 #define MAX_PAIRS	64
 #define MAX_BURST	128
+#define MAX_SPARE	64
 /* Size of a frame in an area of the driver */
 #define OWN_FRAME	2048
 /* Microseconds that poll() polls the device, see SO_BUSY_POLL */
@@ -114,6 +115,9 @@ struct rx_queue {
 	struct rte_mempool *pool;
 	uint8_t *base;		/* of frame number 0, less pool_area.lead */
 	uint64_t rearm;		/* first eight bytes that Rx writes to an mbuf */
+	unsigned int next;	/* slot to read next */
+	unsigned int nr_spare;
+	void *spare[MAX_SPARE];	/* mbufs for the ring */
 	struct rte_mbuf *head, *tail;	/* packet whose last frame is to come */
 	struct queue_pair *pair;
 	uint64_t packets, bytes, errors;
@@ -296,9 +300,9 @@ kick_tx(struct queue_pair *pair)
 	pair->tx_stalled = n == -EAGAIN || n == -ENOBUFS;
 }
 
-/* The ring is empty: let the device look for packets and frames. */
-static __rte_noinline unsigned int
-poll_device(struct rx_queue *q, unsigned int n)
+/* The ring is empty: lets the device look for packets and frames. */
+static __rte_noinline bool
+poll_device(struct rx_queue *q)
 {
 	struct queue_pair *pair = q->pair;
 
@@ -310,8 +314,8 @@ poll_device(struct rx_queue *q, unsigned int n)
 	else if (tp4_rx_need_kick(&pair->socket))
 		poll(&(struct pollfd){ .fd = pair->socket.fd, .events = POLLIN }, 1, 0);
 	else
-		return 0;
-	return tp4_ring_peek(&q->ring, n);
+		return false;
+	return true;
 }
 
 static inline void
@@ -391,47 +395,71 @@ drop_frame(struct rx_queue *q, struct rte_mbuf *m)
 	q->head = NULL;
 }
 
+/* Gets mbufs for the slots whose mbufs the program gets. */
+static bool
+refill_spare(struct rx_queue *q)
+{
+	if (!rte_mempool_get_bulk(q->pool, q->spare, MAX_SPARE)) {
+		q->nr_spare = MAX_SPARE;
+	} else if (!rte_mempool_get(q->pool, q->spare)) {
+		q->nr_spare = 1;
+	} else {
+		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * All slots are posted at any time: the mbuf of a slot that was returned is replaced by a
+ * spare one. The first slot of a burst is posted last, so that the kernel sees all at once.
+ */
 static __rte_always_inline uint16_t
 receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
 {
-	unsigned int i, n, got = 0;
-	struct rte_mbuf *fresh[MAX_BURST];
-	__u64 frames[MAX_BURST];
+	const struct tpacket4_queue *r = &q->ring.q;
+	struct tpacket4_desc *d, *first = NULL;
+	unsigned int pos = q->next;
+	uint64_t idx, first_idx = 0;
 	uint64_t bytes = 0;
+	uint16_t got = 0;
 
-	n = RTE_MIN(nb, MAX_BURST);
-	i = tp4_ring_peek(&q->ring, n);
-	if (unlikely(!i))
-		i = poll_device(q, n);
-	if (!i)
+	if (!tp4_desc_ready(&r->ring[pos & r->ring_mask]) && !poll_device(q))
 		return 0;
-	n = i;
-	if (unlikely(rte_mempool_get_bulk(q->pool, (void **)fresh, n))) {
-		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed += n;
-		return 0;
-	}
-	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = tp4_ring_at(&q->ring, i);
-		struct rte_mbuf *m = idx_to_mbuf(q->base, d->idx);
-		uint8_t flags = d->flags;
+	for (; got < nb; pos++) {
+		struct rte_mbuf *m;
+		uint8_t flags;
 
-		frames[i] = mbuf_to_idx(q->base, fresh[i]);
+		d = &r->ring[pos & r->ring_mask];
+		if (d == first || !tp4_desc_ready(d))
+			break;
+		if (unlikely(!q->nr_spare) && !refill_spare(q))
+			break;
+		m = idx_to_mbuf(q->base, d->idx);
+		idx = mbuf_to_idx(q->base, q->spare[--q->nr_spare]);
+		flags = d->flags;
 		if (unlikely(d->error)) {
 			drop_frame(q, m);
-			continue;
+		} else {
+			set_received(m, q->rearm, d->offset, d->len);
+			bytes += d->len;
+			if (meta && flags & TP4_META)
+				read_meta(m, (void *)((uint8_t *)m + q->lead));
+			if (unlikely(flags & TP4_PKT_CONT || q->head))
+				m = add_segment(q, m, flags);
+			bufs[got] = m;
+			got += !!m;
 		}
-		set_received(m, q->rearm, d->offset, d->len);
-		bytes += d->len;
-		if (meta && flags & TP4_META)
-			read_meta(m, (void *)((uint8_t *)m + q->lead));
-		if (unlikely(flags & TP4_PKT_CONT || q->head)) {
-			m = add_segment(q, m, flags);
-			if (!m)
-				continue;
+		if (likely(first)) {
+			tp4_desc_give(d, idx, 0, 0, 0);
+		} else {
+			first = d;
+			first_idx = idx;
 		}
-		bufs[got++] = m;
 	}
-	tp4_ring_exchange(&q->ring, frames, n);
+	if (first)
+		tp4_desc_give(first, first_idx, 0, 0, 0);
+	q->next = pos;
 	q->packets += got;
 	q->bytes += bytes;
 	return got;
@@ -485,8 +513,8 @@ eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 	unsigned int i, n, got = 0;
 
 	n = tp4_ring_peek(&q->ring, nb);
-	if (!n)
-		n = poll_device(q, nb);
+	if (!n && poll_device(q))
+		n = tp4_ring_peek(&q->ring, nb);
 	for (i = 0; i < n; i++) {
 		const struct tpacket4_desc *d = tp4_ring_at(&q->ring, i);
 		struct rte_mbuf *m = q->head;
@@ -1076,6 +1104,8 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	q->meta = wants_meta(dev);
 	q->head = NULL;
 	q->skip = false;
+	q->next = 0;
+	q->nr_spare = 0;
 	if (!shared)
 		return;
 	q->lead = shared->lead;
@@ -1141,6 +1171,8 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
 	free(mbufs);
 	if (rx) {
+		rte_mempool_put_bulk(rx->pool, rx->spare, rx->nr_spare);
+		rx->nr_spare = 0;
 		rte_pktmbuf_free(rx->head);
 		rx->head = NULL;
 	}
@@ -1459,7 +1491,7 @@ eth_rx_intr_enable(struct rte_eth_dev *dev, uint16_t i)
 {
 	struct rx_queue *q = dev->data->rx_queues[i];
 
-	/* What was received is to make the socket readable, what was taken is not. */
+	/* With the driver's own area, the slots that were taken may not be posted yet. */
 	tp4_ring_prepare_poll(&q->ring);
 	return 0;
 }
@@ -1483,8 +1515,9 @@ static int
 eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
 {
 	const struct rx_queue *q = queue;
+	unsigned int next = q->pair->shared ? q->next : q->ring.q.last_used_idx;
 
-	cond->addr = &tp4_ring_at(&q->ring, 0)->flags;
+	cond->addr = &q->ring.q.ring[next & q->ring.q.ring_mask].flags;
 	cond->size = sizeof(uint8_t);
 	cond->opaque[WAKE_MASK] = TP4_DESC_KERNEL;
 	cond->fn = is_received;
