@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measures dpdk-testpmd in the guest of lab/measure/bench-dpdk.
 
-    bench_dpdk_guest.py PMD veth|i40e DRIVER OPTIONS MODE [ARGUMENT...]
+    rate.py PMD veth|i40e DRIVER OPTIONS MODE [ARGUMENT...]
 
 Prints the instructions that a packet takes, all in all: with --icount, a nanosecond of the
 guest is an instruction. OPTIONS are those of the vdev, or -.
@@ -13,7 +13,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "ports/dpdk/tests"))
 from testpmd import Testpmd, run, set_up
 
 NET = Path("/sys/class/net")
