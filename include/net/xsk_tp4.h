@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* TPACKET_V4 zero-copy mode on drivers that support AF_XDP's */
+#ifndef _NET_XSK_TP4_H
+#define _NET_XSK_TP4_H
+
+#include <linux/types.h>
+
+struct bpf_prog;
+struct net_device;
+struct tp4_netdev_parms;
+
+#if defined(CONFIG_PACKET_V4) && defined(CONFIG_XDP_SOCKETS)
+bool xsk_tp4_supports(const struct net_device *dev);
+bool xsk_tp4_holds_xdp(const struct net_device *dev);
+int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
+
+/* In net/core/dev.c */
+int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog);
+void dev_xdp_detach_kernel(struct net_device *dev, struct bpf_prog *prog);
+#else
+static inline bool xsk_tp4_supports(const struct net_device *dev)
+{
+	return false;
+}
+
+static inline bool xsk_tp4_holds_xdp(const struct net_device *dev)
+{
+	return false;
+}
+
+/* All calls of the following are optimized out. */
+int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
+#endif
+
+#endif /* _NET_XSK_TP4_H */

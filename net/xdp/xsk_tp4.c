@@ -1,0 +1,1124 @@
+// SPDX-License-Identifier: GPL-2.0
+/* TPACKET_V4 zero-copy mode on drivers that support AF_XDP's
+ *
+ * To the V4 core, this is a driver with packet arrays. Its hardware is a buffer
+ * pool on a queue, by the interface that drivers implement for AF_XDP. To these
+ * drivers, the pool is one of AF_XDP:
+ *
+ *	xsk_buff_alloc()	the next empty frames of the Rx array
+ *	xdp_do_redirect()	a packet for the Rx array, found by its frame's
+ *				number, as the device may complete out of order
+ *	xdp_do_flush()		flushes the Rx array
+ *	xsk_tx_peek_desc()	the next frames of the Tx array
+ *	xsk_tx_completed()	flushes the Tx array
+ *
+ * Such drivers only receive for AF_XDP while the device has an XDP program. It
+ * is one of the kernel's own, which redirects the packets of the pools here and
+ * passes all others to the stack.
+ *
+ * User space can write to a frame at any time, while drivers keep the
+ * skb_shared_info of a packet with several frames behind the first one's data,
+ * and trust it. A pool therefore maps a page of the kernel behind the area, and
+ * the frame size in each xdp_buff is such that skb_shared_info is in that page.
+ * One is enough, as the pool has only one list of frames of unfinished packets.
+ *
+ * A program can post a frame that it has posted before. The pool never has a
+ * frame twice, since drivers link frames in lists.
+ */
+
+#define pr_fmt(fmt) "tp4: " fmt
+
+#include <linux/bitmap.h>
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/hrtimer.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <linux/tpacket4.h>
+#include <linux/virtio_net.h>
+#include <linux/vmalloc.h>
+#include <net/netdev_rx_queue.h>
+#include <net/xdp_sock.h>
+#include <net/xdp_sock_drv.h>
+#include <net/xsk_buff_pool.h>
+#include <net/xsk_tp4.h>
+
+#include "xsk.h"
+#include "xsk_queue.h"
+#include "xsk_tp4.h"
+
+/* With fewer frames at the device than this, the program is asked for a kick. If
+ * it has not mapped the status page, a timer checks the ring for frames instead.
+ */
+#define XSK_TP4_RX_LOW		32
+#define XSK_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
+#define XSK_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
+
+/* When to call a driver again that could not be woken up */
+#define XSK_TP4_RETRY		(10 * NSEC_PER_MSEC)
+
+/* Number of frames in the array of packets to the stack */
+#define XSK_TP4_TO_KERNEL	128
+
+/* Minimum room in a frame: igb counts buffers in KiB, and takes 0 for 2 KiB. */
+#define XSK_TP4_ROOM_MIN	1024
+
+/* Minimum length of a packet. i40e stops a queue for a shorter one. */
+#define XSK_TP4_TX_MIN		17
+
+/* Bytes that a driver adds to the MTU, see xp_assign_dev() */
+#define XSK_TP4_PAD		(ETH_HLEN + 2 * VLAN_HLEN + ETH_FCS_LEN)
+
+DEFINE_STATIC_KEY_FALSE(xsk_tp4_key);
+
+/* The XDP program of all devices, allocated when the first one needs it */
+static struct bpf_prog *xsk_tp4_prog;
+
+/**
+ * struct xsk_tp4 - a queue pair in zero-copy mode
+ * @pool:	its buffer pool
+ * @dev:	the device
+ * @queue_pair:	its index
+ * @rx:		empty frames, and received packets; used by the NAPI instance that
+ *		receives
+ * @at_device:	frames of @rx that the pool has, by number
+ * @nr_frames:	size of @at_device
+ * @shift:	log2 of the size of a frame
+ * @no_frames:	the pool got fewer frames than it asked for
+ * @xdp:	delivers the stack's copies
+ * @xdp_buff:	not used, as there is no program
+ * @to_kernel:	packets for the stack, with TP4_RING_TO_STACK
+ * @tx:		packets to send, or NULL if the socket only receives; used by the
+ *		NAPI instance that sends
+ * @tx_left:	frames of a packet of which xsk_tx_peek_desc() has returned some
+ * @tx_mixed:	there may be refused packets among those in flight
+ * @tx_late:	completions that were reported with interrupts disabled
+ * @timer:	wakes the driver up
+ * @refill_ns:	its interval if there are no frames
+ * @leaving:	the queue pair is about to leave the mode
+ * @addrs:	mapping of the area, and of @page behind it
+ * @page:	has the skb_shared_info of a packet with several frames
+ * @umem:	the area, as the pool sees it
+ * @xs:		what packets are redirected to; only @flush_node and @pool are used
+ * @fill:	fill ring of the pool, which stays empty
+ * @complete:	its completion ring, which is not used
+ * @send:	has the number of Tx descriptors
+ * @ring:	head of @fill
+ */
+struct xsk_tp4 {
+	struct xsk_buff_pool	*pool;
+	struct net_device	*dev;
+	int			queue_pair;
+
+	struct tp4_packet_array	*rx;
+	unsigned long		*at_device;
+	u32			nr_frames;
+	u8			shift;
+	bool			no_frames;
+	struct tp4_xdp		xdp;
+	struct xdp_buff		xdp_buff;
+	struct tp4_packet_array	*to_kernel;
+
+	struct tp4_packet_array	*tx;
+	u32			tx_left;
+	bool			tx_mixed;
+	u32			tx_late;
+
+	struct hrtimer		timer;
+	u32			refill_ns;
+	bool			leaving;
+
+	void			*addrs;
+	struct page		*page;
+	struct xdp_umem		umem;
+	struct xdp_sock		xs;
+	struct xsk_queue	fill;
+	struct xsk_queue	complete;
+	struct xsk_queue	send;
+	struct xdp_ring		ring;
+};
+
+/* The arrays are for softirqs. Drivers also set up and clean queues in process
+ * context, while NAPI is disabled.
+ */
+static bool xsk_tp4_enter(void)
+{
+	if (likely(in_softirq()))
+		return false;
+	local_bh_disable();
+	return true;
+}
+
+static void xsk_tp4_exit(bool entered)
+{
+	if (unlikely(entered))
+		local_bh_enable();
+}
+
+static void xsk_tp4_start_timer(struct xsk_tp4 *t, u32 ns)
+{
+	if (!READ_ONCE(t->leaving))
+		hrtimer_start(&t->timer, ns_to_ktime(ns), HRTIMER_MODE_REL_SOFT);
+}
+
+/* ---- receiving ---- */
+
+/* Take a frame that has been posted twice away from the pool; it moves to the
+ * end of the array. The pool already has @nr of the frames that are to do.
+ */
+static noinline void xsk_tp4_skip(struct xsk_tp4 *t, u64 idx)
+{
+	struct tp4_frame_set p;
+
+	tp4a_handed_out(t->rx, 1);
+	if (tp4a_next_by_id(t->rx, idx, &p))
+		tp4a_reuse(t->rx, 1);
+}
+
+/* Get up to @max empty frames from the array. */
+static u32 xsk_tp4_take(struct xsk_tp4 *t, struct xdp_buff **xdp, u32 max)
+{
+	struct xdp_buff_xsk *heads = t->pool->heads;
+	struct tp4_frame_set p;
+	u32 i, nr;
+
+	nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
+	nr = min(nr, max);
+	for (i = 0; i < nr; i++, p.curr++) {
+		u64 idx = tp4f_get_frame_id(&p);
+
+		if (unlikely(__test_and_set_bit(idx, t->at_device))) {
+			tp4a_handed_out(t->rx, i);
+			xsk_tp4_skip(t, idx);
+			return i;
+		}
+		xdp[i] = &heads[idx].xdp;
+	}
+	tp4a_handed_out(t->rx, nr);
+	return nr;
+}
+
+/* Number of frames that the driver has */
+static u32 xsk_tp4_posted(const struct xsk_tp4 *t)
+{
+	return tp4a_nr_handed_out(t->rx) - t->pool->free_list_cnt;
+}
+
+/* The array has too few frames. A device without frames raises no interrupt, and
+ * a driver may wait for a kick. @some says whether the array had any.
+ */
+static void xsk_tp4_is_low(struct xsk_tp4 *t, bool some)
+{
+	if (xsk_tp4_posted(t) >= XSK_TP4_RX_LOW)
+		return;
+	t->no_frames = true;
+	if (tp4a_need_wakeup(t->rx, true)) {
+		tp4a_populate(t->rx);
+	} else {
+		t->refill_ns = some ? XSK_TP4_REFILL_MIN :
+			       min_t(u32, 2 * t->refill_ns, XSK_TP4_REFILL_MAX);
+		xsk_tp4_start_timer(t, t->refill_ns);
+	}
+	if (!xsk_tp4_posted(t) &&
+	    tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx))
+		tp4a_count_no_frame(t->rx);
+}
+
+static void xsk_tp4_has_frames(struct xsk_tp4 *t)
+{
+	if (likely(!t->no_frames))
+		return;
+	if (xsk_tp4_posted(t) < XSK_TP4_RX_LOW)
+		return;
+	t->no_frames = false;
+	tp4a_need_wakeup(t->rx, false);
+}
+
+/**
+ * xsk_tp4_alloc_batch() - get empty frames for a driver
+ * @pool:	the pool
+ * @xdp:	set to the buffers
+ * @max:	maximum number of buffers
+ *
+ * Context: NAPI of the queue, or process context while it is disabled.
+ * Return: the number of buffers.
+ */
+u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
+			u32 max)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	bool entered = xsk_tp4_enter();
+	u32 nr;
+
+	/* The driver is setting up the queue, and may not look at it again. */
+	if (unlikely(entered))
+		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+	tp4a_populate(t->rx);
+	nr = xsk_tp4_take(t, xdp, max);
+	if (nr < max) {
+		xsk_tp4_is_low(t, nr);
+		nr += xsk_tp4_take(t, xdp + nr, max - nr);
+	}
+	xsk_tp4_has_frames(t);
+	xsk_tp4_exit(entered);
+	return nr;
+}
+
+/**
+ * xsk_tp4_alloc() - get an empty frame for a driver
+ * @pool:	the pool
+ *
+ * Context: As xsk_tp4_alloc_batch().
+ * Return: the buffer, or NULL.
+ */
+struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	struct xdp_buff *xdp;
+
+	/* Populate a batch at a time. */
+	if (tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx) ||
+	    unlikely(!xsk_tp4_take(t, &xdp, 1))) {
+		if (!xsk_tp4_alloc_batch(pool, &xdp, 1))
+			return NULL;
+	}
+	return container_of(xdp, struct xdp_buff_xsk, xdp);
+}
+
+/**
+ * xsk_tp4_nr_free() - count empty frames
+ * @pool:	the pool
+ * @max:	number of frames that the driver needs
+ *
+ * Context: As xsk_tp4_alloc_batch().
+ * Return: the number of frames, or @max if there are more.
+ */
+u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	bool entered = xsk_tp4_enter();
+	struct tp4_frame_set p;
+	u32 nr;
+
+	nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
+	if (nr < max) {
+		tp4a_populate(t->rx);
+		nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
+	}
+	if (nr < max) {
+		xsk_tp4_is_low(t, nr);
+		nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
+	}
+	if (unlikely(entered))
+		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+	xsk_tp4_exit(entered);
+	return min(nr, max);
+}
+
+/* Move a frame from the pool to the received ones. */
+static bool xsk_tp4_add_frame(struct xsk_tp4 *t, const struct xdp_buff *xdp,
+			      bool is_eop, struct tp4_frame_set *p)
+{
+	u64 pos = xdp->data_hard_start - t->addrs - t->pool->headroom;
+	u32 idx = pos >> t->shift;
+
+	if (WARN_ON_ONCE(!__test_and_clear_bit(idx, t->at_device)) ||
+	    !tp4a_next_by_id(t->rx, idx, p))
+		return false;
+	tp4f_set_frame(p, xdp->data_end - xdp->data,
+		       xdp->data - t->addrs - pos, is_eop);
+	return true;
+}
+
+/* Move the frames of a packet after the first one. */
+static noinline void xsk_tp4_add_frags(struct xsk_tp4 *t)
+{
+	struct list_head *list = &t->pool->xskb_list;
+	struct xdp_buff_xsk *frag, *tmp;
+	struct tp4_frame_set p;
+
+	list_for_each_entry_safe(frag, tmp, list, list_node) {
+		xsk_tp4_add_frame(t, &frag->xdp, list_is_singular(list), &p);
+		list_del_init(&frag->list_node);
+	}
+}
+
+/* Put a VLAN tag that the device has stripped back into the packet. */
+static void xsk_tp4_push_tag(struct tp4_frame_set *p, __be16 proto, u16 tci)
+{
+	u32 offset = tp4f_get_data_offset(p) - VLAN_HLEN;
+	void *data = tp4f_get_data(p);
+	struct vlan_ethhdr *eth;
+
+	memmove(data - VLAN_HLEN, data, 2 * ETH_ALEN);
+	tp4f_set_frame(p, tp4f_get_frame_len(p) + VLAN_HLEN, offset,
+		       tp4f_is_last_frame(p));
+	eth = tp4f_get_data(p);
+	eth->h_vlan_proto = proto;
+	eth->h_vlan_TCI = htons(tci);
+}
+
+/* Get what the driver knows of a packet, while it still has its descriptor. */
+static noinline void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
+				      struct tp4_frame_set *p)
+{
+	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
+	const struct xdp_md *ctx = (const struct xdp_md *)xdp;
+	enum xdp_rss_hash_type type;
+	__be16 proto;
+	u64 tstamp;
+	u32 hash;
+	u16 tci;
+
+	if (ops->xmo_rx_vlan_tag && !ops->xmo_rx_vlan_tag(ctx, &proto, &tci))
+		xsk_tp4_push_tag(p, proto, tci);
+	if (!tp4a_has_meta(t->rx))
+		return;
+	if (ops->xmo_rx_hash && !ops->xmo_rx_hash(ctx, &hash, &type))
+		tp4f_set_hash(p, hash);
+	if (ops->xmo_rx_timestamp && !ops->xmo_rx_timestamp(ctx, &tstamp))
+		tp4f_set_hwtstamp(p, tstamp);
+}
+
+/**
+ * xsk_tp4_rcv() - receive a packet
+ * @pool:	the pool
+ * @xdp:	the packet
+ *
+ * Context: NAPI of the queue.
+ * Return: 0, or -EINVAL if the packet is not in a frame of the pool, as the driver
+ * has not set up the queue yet.
+ */
+int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	struct tp4_frame_set p;
+	bool frags;
+
+	if (unlikely(xdp->rxq->mem.type != MEM_TYPE_XSK_BUFF_POOL))
+		return -EINVAL;
+	frags = xdp_buff_has_frags(xdp) && !list_empty(&pool->xskb_list);
+	if (unlikely(!xsk_tp4_add_frame(t, xdp, !frags, &p)))
+		return 0;
+	if (unlikely(frags))
+		xsk_tp4_add_frags(t);
+	if (t->dev->xdp_metadata_ops)
+		xsk_tp4_set_meta(t, xdp, &p);
+	return 0;
+}
+
+static void xsk_tp4_set_napi(struct xsk_tp4 *t)
+{
+	const struct xdp_rxq_info *rxq = t->pool->heads[0].xdp.rxq;
+
+	if (likely(rxq))
+		tp4a_set_napi_id(t->rx, rxq->napi_id);
+}
+
+/**
+ * xsk_tp4_flush() - publish the received packets
+ * @pool:	the pool
+ *
+ * Context: NAPI of the queue.
+ */
+void xsk_tp4_flush(struct xsk_buff_pool *pool)
+{
+	struct xsk_tp4 *t = pool->tp4;
+
+	xsk_tp4_set_napi(t);
+	tp4a_flush(t->rx);
+	for (; unlikely(t->xdp.errors); t->xdp.errors--)
+		dev_core_stats_rx_dropped_inc(t->dev);
+}
+
+static void xsk_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
+{
+	struct xsk_tp4 *t = opaque;
+
+	skb->protocol = eth_type_trans(skb, t->dev);
+	skb_record_rx_queue(skb, t->queue_pair);
+	netif_receive_skb(skb);
+}
+
+/* ---- sending ---- */
+
+/* Check whether a packet can be sent. */
+static int xsk_tp4_check(const struct xsk_tp4 *t, const struct tp4_frame_set *p)
+{
+	u32 len = tp4f_packet_len(p);
+	struct virtio_net_hdr hdr;
+	int err;
+
+	if (unlikely(len < XSK_TP4_TX_MIN))
+		return -EINVAL;
+	if (unlikely(tp4f_num_frames(p) > t->dev->xdp_zc_max_segs))
+		return -EMSGSIZE;
+	if (unlikely(tp4f_has_meta(p))) {
+		err = tp4f_get_vnet_hdr(p, &hdr);
+		if (err)
+			return err;
+		if (hdr.flags || hdr.gso_type)
+			return -EOPNOTSUPP;
+	}
+	return tp4f_check_len(p, t->dev, len);
+}
+
+static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,
+			     const struct tp4_frame_set *p)
+{
+	desc->addr = (tp4f_get_frame_id(p) << t->shift) +
+		     tp4f_get_data_offset(p);
+	desc->len = tp4f_get_frame_len(p);
+	desc->options = tp4f_is_last_frame(p) ? 0 : XDP_PKT_CONTD;
+}
+
+/* Return the refused packets that no packet in flight stands before. */
+static void xsk_tp4_return_refused(struct xsk_tp4 *t)
+{
+	tp4a_flush_completed(t->tx);
+	if (!tp4a_nr_processed(t->tx))
+		t->tx_mixed = false;
+}
+
+/* Find the next packet that can be sent, and refuse those before it.
+ * Return: its number of frames, which are not counted as processed yet, or 0.
+ */
+static noinline u32 xsk_tp4_next(struct xsk_tp4 *t)
+{
+	struct tp4_frame_set p;
+	int err;
+
+	while (tp4a_nr_unprocessed(t->tx)) {
+		tp4a_get_packet(t->tx, tp4a_next_handle(t->tx), &p);
+		err = xsk_tp4_check(t, &p);
+		if (likely(!err))
+			return tp4f_num_frames(&p);
+		tp4f_set_error(&p, -err);
+		tp4f_packet_completed(&p);
+		tp4a_advance(t->tx, tp4f_num_frames(&p));
+		t->tx_mixed = true;
+	}
+	if (t->tx_mixed)
+		xsk_tp4_return_refused(t);
+	return 0;
+}
+
+/* Write descriptors of packets of one frame, the common case, up to one that has
+ * more frames, has metadata, or is shorter or longer than usual.
+ */
+static u32 xsk_tp4_fill_plain(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
+{
+	u32 nr, max_len = READ_ONCE(t->dev->mtu) + ETH_HLEN;
+	struct tp4_frame_set p;
+
+	max = min(max, tp4a_get_unprocessed(t->tx, 0, &p));
+	for (nr = 0; nr < max; nr++, p.curr++) {
+		u32 len = tp4f_get_frame_len(&p);
+
+		if (unlikely(len < XSK_TP4_TX_MIN || len > max_len ||
+			     !tp4f_is_plain(&p)))
+			break;
+		descs[nr].addr = (tp4f_get_frame_id(&p) << t->shift) +
+				 tp4f_get_data_offset(&p);
+		descs[nr].len = len;
+		descs[nr].options = 0;
+	}
+	tp4a_advance(t->tx, nr);
+	return nr;
+}
+
+/* Write descriptors of whole packets.
+ * Return: their number, at most @max.
+ */
+static u32 xsk_tp4_fill(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
+{
+	struct tp4_frame_set p;
+	u32 nr = 0, frames;
+
+	tp4a_populate(t->tx);
+	for (;;) {
+		nr += xsk_tp4_fill_plain(t, descs + nr, max - nr);
+		if (nr == max || !tp4a_nr_unprocessed(t->tx))
+			return nr;
+		frames = xsk_tp4_next(t);
+		if (!frames || frames > max - nr)
+			return nr;
+		tp4a_get_unprocessed(t->tx, 0, &p);
+		tp4a_advance(t->tx, frames);
+		for (; frames; frames--, p.curr++)
+			xsk_tp4_set_desc(t, &descs[nr++], &p);
+	}
+}
+
+/* Return frames that have been sent. */
+static void xsk_tp4_return_sent(struct xsk_tp4 *t, u32 nr)
+{
+	struct tp4_packet_array *tx = t->tx;
+	struct tp4_frame_set p;
+	u32 left;
+
+	nr += READ_ONCE(t->tx_late);
+	WRITE_ONCE(t->tx_late, 0);
+	if (likely(!t->tx_mixed)) {
+		tp4a_flush_sent(tx, min(nr, tp4a_nr_processed(tx)));
+		return;
+	}
+	/* The driver does not know of those that were refused. */
+	left = tp4a_nr_processed(tx);
+	p = (struct tp4_frame_set) {
+		.pkt_arr = tx,
+		.curr = tp4a_next_handle(tx) - left,
+	};
+	for (; left && nr; left--, p.curr++) {
+		struct tp4_frame *frame = tp4f_frame(&p);
+
+		if (frame->flags & TP4F_COMPLETED)
+			continue;
+		frame->flags |= TP4F_COMPLETED;
+		nr--;
+	}
+	xsk_tp4_return_refused(t);
+}
+
+/**
+ * xsk_tp4_tx_peek_batch() - get packets to send
+ * @pool:	the pool; its tx_descs are set
+ * @max:	maximum number of descriptors
+ *
+ * Context: NAPI of the queue.
+ * Return: the number of descriptors.
+ */
+u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	bool entered;
+	u32 nr;
+
+	if (!t->tx)
+		return 0;
+	entered = xsk_tp4_enter();
+	if (unlikely(READ_ONCE(t->tx_late)))
+		xsk_tp4_return_sent(t, 0);
+	nr = xsk_tp4_fill(t, pool->tx_descs, min(max, pool->tx_descs_nentries));
+	xsk_tp4_exit(entered);
+	return nr;
+}
+
+/**
+ * xsk_tp4_tx_peek() - get a frame to send
+ * @pool:	the pool
+ * @desc:	set to the frame's descriptor
+ *
+ * Context: NAPI of the queue.
+ * Return: false if there is none.
+ */
+bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	struct tp4_frame_set p;
+	bool entered;
+
+	if (!t->tx)
+		return false;
+	entered = xsk_tp4_enter();
+	if (unlikely(READ_ONCE(t->tx_late)))
+		xsk_tp4_return_sent(t, 0);
+	if (!tp4a_nr_unprocessed(t->tx))
+		tp4a_populate(t->tx);
+	if (!t->tx_left)
+		t->tx_left = xsk_tp4_next(t);
+	xsk_tp4_exit(entered);
+	if (!t->tx_left)
+		return false;
+	t->tx_left--;
+	tp4a_next_frame(t->tx, &p);
+	xsk_tp4_set_desc(t, desc, &p);
+	return true;
+}
+
+/**
+ * xsk_tp4_tx_completed() - return frames that have been sent
+ * @pool:	the pool
+ * @nr:		number of descriptors that the device has completed, in the order
+ *		of xsk_tx_peek_desc()
+ *
+ * Context: Any except NMI; by one context at a time, as xsk_tp4_tx_peek_batch().
+ */
+void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr)
+{
+	struct xsk_tp4 *t = pool->tp4;
+	bool entered;
+
+	if (WARN_ON_ONCE(!t->tx))
+		return;
+	/* netpoll may send in a hard interrupt. */
+	if (unlikely(irqs_disabled())) {
+		WRITE_ONCE(t->tx_late, t->tx_late + nr);
+		xsk_tp4_start_timer(t, XSK_TP4_REFILL_MIN);
+		return;
+	}
+	entered = xsk_tp4_enter();
+	xsk_tp4_return_sent(t, nr);
+	xsk_tp4_exit(entered);
+}
+
+/* ---- wakeups ---- */
+
+/* Call ndo_xsk_wakeup. A driver that is being reconfigured refuses, and does not
+ * look at the rings when it has finished.
+ */
+static int xsk_tp4_wake(struct xsk_tp4 *t, u32 flags)
+{
+	int err;
+
+	err = t->dev->netdev_ops->ndo_xsk_wakeup(t->dev, t->queue_pair, flags);
+	if (likely(!err))
+		return 0;
+	if (!(READ_ONCE(t->dev->flags) & IFF_UP))
+		return -ENETDOWN;
+	xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+	return 0;
+}
+
+static enum hrtimer_restart xsk_tp4_timer(struct hrtimer *timer)
+{
+	struct xsk_tp4 *t = container_of(timer, struct xsk_tp4, timer);
+
+	rcu_read_lock();
+	if (!READ_ONCE(t->leaving) && READ_ONCE(t->dev->flags) & IFF_UP)
+		xsk_tp4_wake(t, XDP_WAKEUP_RX | (t->tx ? XDP_WAKEUP_TX : 0));
+	rcu_read_unlock();
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * xsk_tp4_xmit() - ndo_tp4_xmit for drivers that support AF_XDP's zero-copy mode
+ * @dev:	the device
+ * @queue_pair:	the queue pair, in zero-copy mode
+ * @flags:	TP4_WAKEUP_*
+ *
+ * Context: Any except hard interrupt, under RCU.
+ * Return: 0, -ENXIO if the queue pair is no longer in zero-copy mode, or
+ * -ENETDOWN.
+ */
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
+{
+	struct xsk_buff_pool *pool;
+	struct xsk_tp4 *t;
+	u32 xdp_flags = 0;
+
+	pool = READ_ONCE(dev->_rx[queue_pair].pool);
+	t = pool ? READ_ONCE(pool->tp4) : NULL;
+	if (!t)
+		return -ENXIO;
+	if (flags & TP4_WAKEUP_RX)
+		xdp_flags |= XDP_WAKEUP_RX;
+	if (flags & TP4_WAKEUP_TX)
+		xdp_flags |= XDP_WAKEUP_TX;
+	return xsk_tp4_wake(t, xdp_flags);
+}
+
+/* ---- the XDP program ---- */
+
+/* The program's only instruction is a call of this, so that it needs no map. It
+ * runs for all queues of a device. gve copies a packet to a frame of the pool after
+ * the program has returned.
+ */
+BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
+{
+	const struct xdp_rxq_info *rxq = xdp->rxq;
+	struct bpf_redirect_info *ri;
+	struct xsk_buff_pool *pool;
+	struct xsk_tp4 *t;
+
+	if (likely(rxq->mem.type == MEM_TYPE_XSK_BUFF_POOL))
+		pool = container_of(xdp, struct xdp_buff_xsk, xdp)->pool;
+	else
+		pool = READ_ONCE(rxq->dev->_rx[rxq->queue_index].pool);
+	t = pool ? READ_ONCE(pool->tp4) : NULL;
+	if (!t)
+		return XDP_PASS;
+	ri = bpf_net_ctx_get_ri();
+	ri->tgt_value = &t->xs;
+	ri->tgt_index = t->queue_pair;
+	ri->map_id = INT_MAX;
+	ri->map_type = BPF_MAP_TYPE_XSKMAP;
+	return XDP_REDIRECT;
+}
+
+static struct bpf_prog *xsk_tp4_new_prog(void)
+{
+	const struct bpf_insn insns[] = {
+		BPF_EMIT_CALL(xsk_tp4_redirect),
+		BPF_EXIT_INSN(),
+	};
+	struct bpf_prog *prog;
+	int err;
+
+	prog = bpf_prog_alloc(bpf_prog_size(ARRAY_SIZE(insns)), 0);
+	if (!prog)
+		return NULL;
+	prog->len = ARRAY_SIZE(insns);
+	prog->type = BPF_PROG_TYPE_XDP;
+	prog->gpl_compatible = 1;
+	prog->aux->xdp_has_frags = true;
+	strscpy(prog->aux->name, "tp4_redirect", sizeof(prog->aux->name));
+	atomic64_set(&prog->aux->refcnt, 1);
+	memcpy(prog->insnsi, insns, sizeof(insns));
+	prog = bpf_prog_select_runtime(prog, &err);
+	if (err) {
+		bpf_prog_free(prog);
+		return NULL;
+	}
+	bpf_prog_kallsyms_add(prog);
+	return prog;
+}
+
+static int xsk_tp4_attach_prog(struct net_device *dev)
+{
+	if (xsk_tp4_holds_xdp(dev))
+		return 0;
+	if (!xsk_tp4_prog)
+		xsk_tp4_prog = xsk_tp4_new_prog();
+	if (!xsk_tp4_prog)
+		return -ENOMEM;
+	return dev_xdp_attach_kernel(dev, xsk_tp4_prog);
+}
+
+static void xsk_tp4_detach_prog(struct net_device *dev)
+{
+	if (!xsk_tp4_holds_xdp(dev))
+		dev_xdp_detach_kernel(dev, xsk_tp4_prog);
+}
+
+/**
+ * xsk_tp4_holds_xdp() - check whether the kernel's XDP program is needed
+ * @dev:	the device
+ *
+ * While it is, no other program may take its place.
+ *
+ * Context: Under RTNL.
+ * Return: true if a queue pair is in zero-copy mode by AF_XDP's interface.
+ */
+bool xsk_tp4_holds_xdp(const struct net_device *dev)
+{
+	unsigned int i;
+
+	if (!static_branch_unlikely(&xsk_tp4_key))
+		return false;
+	for (i = 0; i < dev->num_rx_queues; i++) {
+		const struct xsk_buff_pool *pool = dev->_rx[i].pool;
+
+		if (pool && pool->tp4)
+			return true;
+	}
+	return false;
+}
+
+/* ---- setup and teardown ---- */
+
+/**
+ * xsk_tp4_supports() - check whether a device supports AF_XDP's zero-copy mode
+ * @dev:	the device
+ *
+ * Context: Under RTNL.
+ * Return: true if it does.
+ */
+bool xsk_tp4_supports(const struct net_device *dev)
+{
+	const u32 needed = NETDEV_XDP_ACT_BASIC | NETDEV_XDP_ACT_REDIRECT |
+			   NETDEV_XDP_ACT_XSK_ZEROCOPY;
+
+	return (dev->xdp_features & needed) == needed &&
+	       dev->netdev_ops->ndo_bpf && dev->netdev_ops->ndo_xsk_wakeup;
+}
+
+static void xsk_tp4_free(struct xsk_tp4 *t)
+{
+	tp4a_free(t->rx);
+	tp4a_free(t->tx);
+	tp4a_free(t->to_kernel);
+	t->rx = NULL;
+	t->tx = NULL;
+	t->to_kernel = NULL;
+}
+
+/* Free what the driver may use, too. */
+static void xsk_tp4_free_pool(struct xsk_tp4 *t)
+{
+	xp_destroy(t->pool);
+	bitmap_free(t->at_device);
+	vunmap(t->addrs);
+	if (t->page)
+		__free_page(t->page);
+	kfree(t);
+}
+
+/* Map the area, with a page behind it that user space cannot write to. */
+static int xsk_tp4_map(struct xsk_tp4 *t, const struct tp4_area_info *area)
+{
+	struct page **pages;
+
+	/* frame_sz of struct xdp_buff has 32 bits. */
+	if (area->nr_pages >= U32_MAX >> PAGE_SHIFT)
+		return -EOPNOTSUPP;
+	BUILD_BUG_ON(SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) > PAGE_SIZE);
+	t->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!t->page)
+		return -ENOMEM;
+	pages = kvmalloc_array(area->nr_pages + 1, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return -ENOMEM;
+	memcpy(pages, area->pages, area->nr_pages * sizeof(*pages));
+	pages[area->nr_pages] = t->page;
+	t->addrs = vmap(pages, area->nr_pages + 1, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	return t->addrs ? 0 : -ENOMEM;
+}
+
+static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
+{
+	void *end;
+	u32 i;
+	int err;
+
+	err = xsk_tp4_map(t, area);
+	if (err)
+		return err;
+	t->nr_frames = area->nr_frames;
+	t->shift = ilog2(area->frame_size);
+	t->at_device = bitmap_zalloc(area->nr_frames, GFP_KERNEL_ACCOUNT);
+	if (!t->at_device)
+		return -ENOMEM;
+
+	t->umem.addrs = t->addrs;
+	t->umem.size = (u64)area->nr_pages << PAGE_SHIFT;
+	t->umem.headroom = area->headroom;
+	t->umem.chunk_size = area->frame_size;
+	t->umem.chunks = area->nr_frames;
+	t->umem.pgs = area->pages;
+	t->umem.npgs = area->nr_pages;
+	INIT_LIST_HEAD(&t->umem.xsk_dma_list);
+	refcount_set(&t->umem.users, 1);
+	t->fill.ring = &t->ring;
+	t->send.nentries = area->nr_descs;
+	t->xs.fq_tmp = &t->fill;
+	t->xs.cq_tmp = &t->complete;
+	t->xs.tx = &t->send;
+	t->pool = xp_create_and_assign_umem(&t->xs, &t->umem,
+					    t->dev->xdp_zc_max_segs);
+	if (!t->pool)
+		return -ENOMEM;
+	t->xs.pool = t->pool;
+
+	/* Place skb_shared_info at the end of the last page. */
+	end = t->addrs + ((area->nr_pages + 1) << PAGE_SHIFT);
+	for (i = 0; i < t->pool->heads_cnt; i++) {
+		struct xdp_buff *xdp = &t->pool->heads[i].xdp;
+
+		xdp->frame_sz = end - xdp->data_hard_start;
+	}
+	return 0;
+}
+
+static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
+			      const struct tp4_netdev_parms *parms)
+{
+	t->to_kernel = tp4a_skb_sink_new(XSK_TP4_TO_KERNEL, t,
+					 xsk_tp4_deliver_kernel);
+	if (!t->to_kernel)
+		return -ENOMEM;
+	if (parms->tx_opaque) {
+		t->tx = tp4a_tx_new(parms->tx_opaque, SIZE_MAX, NULL);
+		if (!t->tx)
+			return -ENOMEM;
+	}
+	/* tp4a_rx_new() takes over frames of copy mode, so call it last. */
+	t->rx = tp4a_rx_new(parms->rx_opaque, SIZE_MAX, NULL);
+	if (!t->rx)
+		return -ENOMEM;
+	t->xdp.buff = &t->xdp_buff;
+	t->xdp.to_kernel = t->to_kernel;
+	tp4a_set_xdp(t->rx, &t->xdp);
+	return 0;
+}
+
+/* Check whether packets fit, with *@flags set to XDP_USE_SG if they need several
+ * frames.
+ */
+static int xsk_tp4_check_mtu(const struct net_device *dev,
+			     const struct tp4_area_info *area, u16 *flags)
+{
+	u32 room = area->frame_size - area->headroom - XDP_PACKET_HEADROOM;
+	u32 needed = dev->mtu + XSK_TP4_PAD;
+
+	if (room < XSK_TP4_ROOM_MIN)
+		return -EINVAL;
+	if (needed <= ALIGN_DOWN(room, 128))
+		return 0;
+	if (dev->xdp_zc_max_segs < 2)
+		return -EMSGSIZE;
+	*flags = XDP_USE_SG;
+	room = ALIGN_DOWN(room - xsk_pool_get_tailroom(true), 128);
+	return needed > room * dev->xdp_zc_max_segs ? -EMSGSIZE : 0;
+}
+
+/* Put frames that the driver no longer has back into the array. */
+static void xsk_tp4_reclaim(struct xsk_tp4 *t)
+{
+	struct tp4_frame_set p;
+	unsigned long idx;
+
+	local_bh_disable();
+	for_each_set_bit(idx, t->at_device, t->nr_frames) {
+		if (tp4a_next_by_id(t->rx, idx, &p))
+			tp4a_recycle(t->rx);
+	}
+	bitmap_zero(t->at_device, t->nr_frames);
+	local_bh_enable();
+}
+
+static void xsk_tp4_stop(struct xsk_tp4 *t)
+{
+	WRITE_ONCE(t->leaving, true);
+	/* Wait for kicks, which may start the timer. */
+	synchronize_net();
+	hrtimer_cancel(&t->timer);
+}
+
+static int xsk_tp4_enable(struct net_device *dev,
+			  const struct tp4_netdev_parms *parms)
+{
+	struct tp4_area_info area, tx_area;
+	u16 flags = 0;
+	struct xsk_tp4 *t;
+	int err;
+
+	/* A queue of AF_XDP has no way to the stack, so Rx goes along with Tx. */
+	if (!xsk_tp4_supports(dev) || !parms->rx_opaque)
+		return -EOPNOTSUPP;
+	tp4_get_area(parms->rx_opaque, &area);
+	if (area.frame_unit != area.frame_size)
+		return -EOPNOTSUPP;
+	if (parms->tx_opaque) {
+		tp4_get_area(parms->tx_opaque, &tx_area);
+		if (tx_area.pages != area.pages)
+			return -EOPNOTSUPP;
+		area.nr_descs = max(area.nr_descs, tx_area.nr_descs);
+	}
+	err = xsk_tp4_check_mtu(dev, &area, &flags);
+	if (err)
+		return err;
+
+	t = kzalloc_obj(*t, GFP_KERNEL_ACCOUNT);
+	if (!t)
+		return -ENOMEM;
+	t->dev = dev;
+	t->queue_pair = parms->queue_pair;
+	t->refill_ns = XSK_TP4_REFILL_MIN;
+	hrtimer_init(&t->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	t->timer.function = xsk_tp4_timer;
+	err = xsk_tp4_new_pool(t, &area);
+	if (err)
+		goto free;
+	err = xsk_tp4_attach_prog(dev);
+	if (err)
+		goto free;
+	err = xsk_tp4_new_arrays(t, parms);
+	if (err)
+		goto detach;
+
+	static_branch_inc(&xsk_tp4_key);
+	WRITE_ONCE(t->pool->tp4, t);
+	err = xp_assign_dev(t->pool, dev, parms->queue_pair,
+			    XDP_ZEROCOPY | XDP_USE_NEED_WAKEUP | flags);
+	if (err)
+		goto stop;
+
+	/* Drivers do not clear this, or only as long as they work anyway. */
+	if (t->tx)
+		tp4a_need_wakeup(t->tx, true);
+	xsk_tp4_set_napi(t);
+	if (netif_running(dev))
+		xsk_tp4_start_timer(t, XSK_TP4_REFILL_MIN);
+	return 0;
+
+stop:
+	xsk_tp4_stop(t);
+	static_branch_dec(&xsk_tp4_key);
+	xsk_tp4_reclaim(t);
+detach:
+	xsk_tp4_detach_prog(dev);
+free:
+	xsk_tp4_free(t);
+	xsk_tp4_free_pool(t);
+	return err;
+}
+
+/* Take the queue pair away from the driver.
+ * Return: false if the device may still use the frames.
+ */
+static bool xsk_tp4_clear_dev(struct xsk_tp4 *t)
+{
+	struct netdev_bpf bpf = {
+		.command = XDP_SETUP_XSK_POOL,
+		.xsk.queue_id = t->queue_pair,
+	};
+	int err;
+
+	err = t->dev->netdev_ops->ndo_bpf(t->dev, &bpf);
+	xsk_clear_pool_at_qid(t->dev, t->queue_pair);
+	dev_put(t->dev);
+	if (err)
+		netdev_err(t->dev, "queue %d does not stop: %pe\n",
+			   t->queue_pair, ERR_PTR(err));
+	return !err && !t->pool->dma_pages;
+}
+
+static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
+{
+	struct xsk_tp4 *t = dev->_rx[queue_pair].pool->tp4;
+	bool stopped;
+
+	stopped = xsk_tp4_clear_dev(t);
+	xsk_tp4_detach_prog(dev);
+	/* What is left of the pool has no frames, and gets none. */
+	WRITE_ONCE(t->pool->tp4, NULL);
+	xsk_tp4_stop(t);
+	static_branch_dec(&xsk_tp4_key);
+	if (stopped)
+		xsk_tp4_reclaim(t);
+	else if (t->tx)
+		tp4a_hold_area(t->tx);
+	xsk_tp4_free(t);
+	/* Else the driver may still use the pool. */
+	if (stopped)
+		xsk_tp4_free_pool(t);
+}
+
+/**
+ * xsk_tp4_zerocopy() - ndo_tp4_zerocopy for drivers that support AF_XDP's
+ *			zero-copy mode
+ * @dev:	the device
+ * @parms:	command and parameters
+ *
+ * Context: Under RTNL and the lock of the device, if it has one; may sleep.
+ * Return: 0; -EOPNOTSUPP if the device does not support it, if the socket has no
+ * Rx ring, if its rings have different areas, if frames do not lie side by side,
+ * or if the area has 4 GiB or more; -EINVAL if a frame has room for less than 1024
+ * bytes; -EMSGSIZE if a packet of the device's MTU
+ * needs more frames than the driver can chain; -EBUSY if the device has an XDP
+ * program; -ENOMEM, or another error of the driver.
+ */
+int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
+{
+	switch (parms->command) {
+	case TP4_ENABLE:
+		return xsk_tp4_enable(dev, parms);
+	case TP4_DISABLE:
+		xsk_tp4_disable(dev, parms->queue_pair);
+		return 0;
+	}
+	return -EINVAL;
+}

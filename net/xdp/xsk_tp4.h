@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Buffer pools whose frames belong to a TPACKET_V4 socket, see xsk_tp4.c */
+#ifndef XSK_TP4_H_
+#define XSK_TP4_H_
+
+#include <linux/jump_label.h>
+#include <net/xsk_buff_pool.h>
+
+struct xdp_desc;
+
+#ifdef CONFIG_PACKET_V4
+DECLARE_STATIC_KEY_FALSE(xsk_tp4_key);
+
+/* Check whether a pool takes its frames from packet arrays, not from rings. */
+static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
+{
+	return static_branch_unlikely(&xsk_tp4_key) && READ_ONCE(pool->tp4);
+}
+#else
+static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
+{
+	return false;
+}
+#endif
+
+/* Without CONFIG_PACKET_V4, all calls of the following are optimized out. */
+struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool);
+u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
+			u32 max);
+u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max);
+int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp);
+void xsk_tp4_flush(struct xsk_buff_pool *pool);
+bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc);
+u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max);
+void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr);
+
+#endif /* XSK_TP4_H_ */
