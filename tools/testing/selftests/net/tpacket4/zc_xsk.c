@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/* AF_PACKET V4, zero-copy mode by AF_XDP's driver interface, on the two ports of
+ * zc_port: what differs from a driver with operations of V4. The parameter
+ * prefer_xsk of tp4_zc is set meanwhile, so that drivers that have these do, too.
+ */
+#include "netdev.h"
+#include "xsk.h"
+#include "zc_port.h"
+
+static const char prefer[] = "/sys/module/tp4_zc/parameters/prefer_xsk";
+
+static bool prefer_xsk(bool on)
+{
+	return !run("{ echo %d > %s; }", on, prefer);
+}
+
+FIXTURE(xsk) {
+	struct zc a, b;
+};
+
+FIXTURE_SETUP(xsk)
+{
+	self->a.s.fd = -1;
+	self->b.s.fd = -1;
+	if (access(prefer, W_OK))
+		SKIP(return, "the kernel does not use AF_XDP's interface");
+	ports(_metadata);
+	ASSERT_EQ(0, both_mtu(1500));
+	ASSERT_TRUE(prefer_xsk(true));
+}
+
+FIXTURE_TEARDOWN(xsk)
+{
+	zc_close(&self->a);
+	zc_close(&self->b);
+	prefer_xsk(false);
+}
+
+static int xdp_is_shown(const char *name)
+{
+	return !run("ip link show %s | grep -w xdp", name);
+}
+
+/* The program of the kernel comes and goes with the first and last queue. */
+TEST_F_TIMEOUT(xsk, program, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int prog = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_keep(prog));
+	EXPECT_FALSE(xdp_is_shown(if_b));
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	EXPECT_TRUE(xdp_is_shown(if_b));
+	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, prog));
+	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, -1));
+	EXPECT_EQ(-EBUSY, xdp_attach(if_b, -1, 0));
+	EXPECT_EQ(-EBUSY, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	EXPECT_TRUE(xdp_is_shown(if_b));
+
+	cfg.ifname = if_a;
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	pass_one_by_one(_metadata, &self->a, &self->b, 60, 20);
+	pass_one_by_one(_metadata, &self->b, &self->a, 1514, 20);
+
+	zc_close(&self->b);
+	self->b.s.fd = -1;
+	EXPECT_FALSE(xdp_is_shown(if_b));
+	EXPECT_EQ(0, xdp_attach_native(if_b, prog));
+	/* whoever has a program keeps it */
+	cfg.ifname = if_b;
+	EXPECT_EQ(-EBUSY, zc_open(&self->b, &cfg));
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(prog);
+}
+
+/* A program that is killed leaves neither the XDP program nor frames behind. */
+TEST_F_TIMEOUT(xsk, killed, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (!zc_open(&self->b, &cfg))
+			raise(SIGKILL);
+		_exit(1);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSIGNALED(status));
+	EXPECT_FALSE(xdp_is_shown(if_b));
+	EXPECT_EQ(0, zc_open(&self->b, &cfg));
+}
+
+TEST_F_TIMEOUT(xsk, refused, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .headroom = 960 };
+
+	/* less than 1024 bytes of room */
+	EXPECT_EQ(-EINVAL, zc_open(&self->b, &cfg));
+	zc_close(&self->b);
+	/* frames that do not lie side by side */
+	cfg = (struct zc_cfg) {
+		.ifname = if_b, .n = 1, .unit = 64, .frame_size = 2048,
+		.step = 32,
+	};
+	EXPECT_EQ(-EOPNOTSUPP, zc_open(&self->b, &cfg));
+	EXPECT_FALSE(xdp_is_shown(if_b));
+}
+
+static int no_rx_ring(struct zc *z)
+{
+	return pv4_set_ring(z->s.fd, PACKET_RX_RING, z->s.fd, 0);
+}
+
+/* AF_XDP has no queue that only sends. */
+TEST_F_TIMEOUT(xsk, tx_alone, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .no_status = true };
+
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	munmap(self->b.s.map, self->b.s.map_len);
+	self->b.s.map_len = 0;
+	ASSERT_EQ(0, no_rx_ring(&self->b));
+	EXPECT_EQ(-EOPNOTSUPP, zc_set(&self->b, 1));
+}
+
+/* Whatever a program posts, the driver gets a frame once. */
+TEST_F_TIMEOUT(xsk, posted_twice, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
+	struct tpacket4_desc d;
+	unsigned int i, got = 0;
+
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	cfg = (struct zc_cfg) { .ifname = if_a, .n = 1 };
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	for (i = 0; i < self->b.s.rx.size; i++)
+		pv4_rx_post(&self->b.s, i % 3);
+	ASSERT_EQ(0, zc_kick(&self->b));
+	for (i = 0; i < 500; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->a, 200, i));
+		ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
+		while (pv4_take(&self->b.s.rx, &d)) {
+			EXPECT_EQ(0, d.error);
+			EXPECT_GT(3U, d.idx);
+			pv4_rx_post(&self->b.s, d.idx);
+			got++;
+		}
+	}
+	EXPECT_LT(0U, got);
+	ASSERT_EQ(0, zc_set(&self->b, 0));
+	/* every slot comes back */
+	for (i = 0; i < self->b.s.rx.size; i++) {
+		ASSERT_TRUE(pv4_take_wait(&self->b.s, &self->b.s.rx, &d,
+					  WAIT_MS));
+	}
+}
+
+/* The stack gets a copy of each packet. */
+TEST_F_TIMEOUT(xsk, to_stack, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .to_stack = true };
+	static char buf[BUF_SIZE];
+	unsigned int i;
+	int fd;
+
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	cfg = (struct zc_cfg) { .ifname = if_a, .n = 1 };
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	fd = plain_listener(_metadata, if_b);
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->a, 300, i));
+		ASSERT_TRUE(packet_ok(buf, zc_recv(&self->b, buf, sizeof(buf),
+						   WAIT_MS), 300, i));
+		ASSERT_TRUE(packet_ok(buf, plain_recv(fd, buf, sizeof(buf),
+						      WAIT_MS), 300, i));
+	}
+	EXPECT_TRUE(zc_reap_all(&self->a, WAIT_MS));
+	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+	close(fd);
+}
+
+/* Packets that are refused stand between others; slots keep their order. */
+TEST_F_TIMEOUT(xsk, refused_packets, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	unsigned int i, n, refused = 0, len;
+	char pkt[BUF_SIZE];
+	struct tpacket4_desc d;
+
+	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	cfg.ifname = if_a;
+	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	for (n = 0; n < 20; n++) {
+		fill_packet(pkt, 1600, n);
+		for (i = 0; i < 30; i++) {
+			len = i % 5 == 2 ? 16 : i % 7 == 3 ? 1600 : 100;
+			ASSERT_EQ(0, zc_put(&self->a, pkt, len, 2048, 0));
+			refused += len != 100;
+		}
+		ASSERT_EQ(0, zc_kick(&self->a));
+		for (i = 0; i < 30; i++) {
+			len = i % 5 == 2 ? 16 : i % 7 == 3 ? 1600 : 100;
+			ASSERT_TRUE(zc_take_wait(&self->a, &self->a.s.tx, &d,
+						 WAIT_MS));
+			EXPECT_EQ(len == 16 ? EINVAL :
+				  len == 1600 ? EMSGSIZE : 0, d.error);
+			self->a.s.spare[self->a.s.nr_spare++] = d.idx;
+		}
+		for (i = 0; i < 30; i++) {
+			if (i % 5 == 2 || i % 7 == 3)
+				continue;
+			ASSERT_EQ(100, zc_recv(&self->b, pkt, sizeof(pkt),
+					       WAIT_MS));
+		}
+	}
+	EXPECT_LT(0U, refused);
+	EXPECT_TRUE(zc_books_balance(&self->a, NULL));
+	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+}
+
+TEST_HARNESS_MAIN
