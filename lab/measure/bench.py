@@ -65,6 +65,8 @@ def run_vm(
     command += ["-l", str(BUILD / "log" / name)]
     if nic:
         command += ["--nic", nic, "--qemu", args.qemu]
+    if args.append:
+        command += ["--append", args.append]
     command += ["--", str(Path(__file__).resolve()), "--guest", json.dumps(vars(job))]
     print(f"bench: {name}", file=sys.stderr)
     results = []
@@ -138,6 +140,7 @@ def main() -> int:
     parser.add_argument("--versions", default=" ".join(VERSIONS))
     parser.add_argument("--kernel", default="plain")
     parser.add_argument("--qemu", help="a QEMU with the XL710 model")
+    parser.add_argument("--append", help="kernel arguments: tp4_zc.prefer_xsk=1")
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
     parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
     parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")

@@ -249,8 +249,9 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         "small": "virtio,mrg_rxbuf=off",
         "tap": "virtio-tap,rss=on,hash=on",
     }
-    if BASE != BASES[0]:  # which cannot lease queues
-        kinds["netkit"] = kinds["dma"]  # AF_XDP needs the DMA API
+    if BASE != BASES[0]:  # which has neither leases nor AF_XDP here
+        # AF_XDP needs the DMA API
+        kinds["netkit"] = kinds["xsk"] = kinds["dma"]
     for kind, nic in kinds.items():
         env = ["env", *([] if long else FAST)]
         some = [] if long else VIRTIO_SHORT.split()
@@ -261,8 +262,8 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
-        if kind == "netkit":
-            env.append("TPACKET4_PORT_TEST=zc_netkit")
+        if kind in ("netkit", "xsk"):
+            env.append(f"TPACKET4_PORT_TEST=zc_{kind}")
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
@@ -314,6 +315,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
     tests = [
         *(test(name, name, "xl710") for name in two),
         test("tp4", "tp4", "xl710", *parts),
+        test("tp4", "xsk", "xl710", "TP4_PARTS=xsk"),
         test("pairs", "pairs", "xl710"),
         test("irq", "irq-msi", "xl710,msix=off", "XL710_IRQ=msi"),
         test("irq", "irq-intx", "xl710,msix=off,msi=off", "XL710_IRQ=intx"),

@@ -4,7 +4,8 @@
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
 #	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit
-#	               or suspend, for the selftests zc_netkit and zc_suspend
+#	               or suspend, for the selftests zc_netkit and zc_suspend; or xsk,
+#	               for zc_xsk, and zc_port by AF_XDP's driver interface
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -31,6 +32,26 @@ fault_tests() {
 		not_ok "tp4: fault"
 	# shellcheck disable=SC2034 # log_clean() reads it
 	DMESG_START=$(dmesg | wc -l)
+}
+
+# By AF_XDP's driver interface instead of that of V4. zc_xsk tests the differences: so
+# there are no cases of XDP programs, offloads, sockets without an Rx ring, frames that
+# overlap, and ethtool -G, which i40e refuses; and none of when a ring is looked at: the
+# driver is woken up once more after each setup. A frame that is not a whole packet holds
+# less, as the driver keeps room for skb_shared_info.
+xsk_tests() {
+	local prefer=/sys/module/tp4_zc/parameters/prefer_xsk
+
+	nsx ip link set dev v4a up
+	nsx ip link set dev v4b up
+	nsx "$SELFTESTS/zc_xsk" || not_ok "tp4: zc_xsk"
+	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
+		-t kill_under_load -t steering'
+	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
+		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
+	echo 1 >$prefer
+	TPACKET4_PORT_MTU=6900 port_tests
+	echo 0 >$prefer
 }
 
 # One of them removes port 1, finds it again, and makes it v4b once more.
@@ -211,12 +232,13 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS =~ ports|faults|netkit|suspend ]]; then
+if [[ $PARTS =~ ports|faults|netkit|suspend|xsk ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
 	[[ $PARTS != *netkit* ]] || netkit_tests
 	[[ $PARTS != *suspend* ]] || suspend_tests
+	[[ $PARTS != *xsk* ]] || xsk_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then
