@@ -248,6 +248,7 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         "dma": "virtio,iommu_platform=on,disable-legacy=on",
         "small": "virtio,mrg_rxbuf=off",
         "tap": "virtio-tap,rss=on,hash=on",
+        "fanout": "virtio",
     }
     if BASE != BASES[0]:  # which has neither leases nor AF_XDP here
         # AF_XDP needs the DMA API
@@ -262,7 +263,7 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         if kind == "tap":
             env.append("TPACKET4_PORT_VALID=1")
             some = [] if long else VIRTIO_TAP.split()
-        if kind in ("netkit", "xsk"):
+        if kind in ("netkit", "xsk", "fanout"):
             env.append(f"TPACKET4_PORT_TEST=zc_{kind}")
             some = []
         command = [*env, "bash", "zc_virtio.sh", *some]
@@ -326,6 +327,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("generator", "generator", "xl710-gen"),
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
         test("tp4", "suspend", "xl710", "TP4_PARTS=suspend", boot=AWAKE),
+        test("tp4", "fanout", "xl710", "TP4_PARTS=fanout"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
     for item in find_stopped_test("xl710-stopped", "i40e", long, "xl710"):

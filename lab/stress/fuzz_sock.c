@@ -597,6 +597,28 @@ static void step_bind(struct rnd *r)
 		  PICK(r, protos));
 }
 
+/* A queue that feeds a fanout group: sockets of one device join it, and one of
+ * them enters zero-copy mode. The others may have the same area or another one.
+ */
+static void step_feed(struct rnd *r)
+{
+	int group = rnd(r, 3) | rnd(r, 9) << 16, mr_fd;
+	unsigned int i, slot = rnd(r, NR_SLOTS);
+	const char *dev = dev_zc(r);
+
+	mr_fd = slot_fd(rnd(r, NR_SLOTS));
+	for (i = 0; i < 3; i++) {
+		if (i)
+			slot = rnd(r, NR_SLOTS);
+		set_ring(r, slot, false, one_in(r, 2) ? mr_fd : slot_fd(slot),
+			 true);
+		bind_slot(r, slot, dev, ETH_P_ALL);
+		set_int(r, C_FANOUT, slot, SOL_PACKET, PACKET_FANOUT, group);
+	}
+	set_int(r, C_ZEROCOPY, slot, SOL_PACKET, PACKET_ZEROCOPY,
+		1 + rnd(r, 2));
+}
+
 static void step_kick(struct rnd *r)
 {
 	struct sockaddr_ll ll = {
@@ -803,6 +825,7 @@ static const struct step sock_steps[] = {
 	{ "PACKET_ZEROCOPY", 24, step_zerocopy },
 	{ "PACKET_FANOUT", 6, step_fanout },
 	{ "PACKET_FANOUT_DATA", 3, step_fanout_data },
+	{ "a queue that feeds a group", 12, step_feed },
 	{ "memberships", 8, step_membership },
 	{ "options", 12, step_option },
 	{ "SOL_SOCKET options", 12, step_sol_option },

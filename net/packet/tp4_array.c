@@ -133,12 +133,7 @@ EXPORT_SYMBOL_GPL(tp4a_flush_completed);
  */
 void tp4a_recycle(struct tp4_packet_array *a)
 {
-	while (a->start != a->curr) {
-		struct tp4_frame *frame = &a->items[a->end++ & a->mask];
-
-		*frame = a->items[a->start++ & a->mask];
-		tp4a_reset_frame(a, frame);
-	}
+	tp4a_recycle_to(a, a->curr);
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 

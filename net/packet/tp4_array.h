@@ -67,11 +67,28 @@ static inline void tp4a_reset_frame(const struct tp4_packet_array *a,
 	frame->flags = 0;
 }
 
+/* Make the frames up to @end empty and move them to the end of the array. */
+static inline void tp4a_recycle_to(struct tp4_packet_array *a, u32 end)
+{
+	u32 from = a->start, to = a->end;
+
+	for (; from != end; from++, to++)
+		a->items[to & a->mask] = (struct tp4_frame) {
+			.idx = a->items[from & a->mask].idx,
+			.offset = a->offset,
+		};
+	a->start = from;
+	a->end = to;
+}
+
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
 bool tp4a_map(struct tp4_packet_array *a);
 void tp4a_unmap(struct tp4_packet_array *a);
 int tp4a_run_xdp(struct tp4_packet_array *a);
 void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end);
+void tp4a_write_meta_to(const struct tp4_packet_array *a,
+			const struct tp4_frame *first, struct tpacket4_meta *to,
+			u32 len, const struct sock *sk, u64 now);
 
 #endif

@@ -119,6 +119,15 @@ static void tp4a_rx_populate_runs(struct tp4_packet_array *a)
 	tp4a_rx_populate_any(a, true);
 }
 
+/* Same, for operations that have no variant for areas with runs */
+static void tp4a_rx_populate_checked(struct tp4_packet_array *a)
+{
+	if (unlikely(tp4a_has_runs(tp4a_zc_ring(a)->q)))
+		tp4a_rx_populate_runs(a);
+	else
+		tp4a_rx_populate(a);
+}
+
 static void tp4a_set_frame(struct tp4_frame *frame,
 			   const struct tpacket4_desc *desc)
 {
@@ -238,10 +247,7 @@ static void tp4a_rx_populate_keep(struct tp4_packet_array *a)
 {
 	u32 keep;
 
-	if (unlikely(tp4a_has_runs(tp4a_zc_ring(a)->q)))
-		tp4a_rx_populate_runs(a);
-	else
-		tp4a_rx_populate(a);
+	tp4a_rx_populate_checked(a);
 	keep = min(DIV_ROUND_UP(a->end - a->start, 4), TP4_KEEP_MAX);
 	if (unlikely(keep > a->keep))
 		a->keep = keep;
@@ -258,42 +264,82 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
+/* Get the TP4F_HWTSTAMP flag if the socket wants hardware timestamps. */
+static u8 tp4a_wanted(const struct sock *sk)
+{
+	return sk && READ_ONCE(pkt_sk(sk)->tp_tstamp) &
+		     SOF_TIMESTAMPING_RAW_HARDWARE ? TP4F_HWTSTAMP : 0;
+}
+
+/* Write the metadata of a packet of @len bytes to @to. What the driver has set is
+ * at the start of the frame @first, which may be @to.
+ */
+static __always_inline void
+__tp4a_write_meta(const struct tp4_packet_array *a,
+		  const struct tp4_frame *first, struct tpacket4_meta *to,
+		  u32 len, u8 wanted, u64 now)
+{
+	const struct tpacket4_meta *from = tp4f_start(a, first);
+	u32 flags;
+
+	flags = tp4_meta_from_data(to, (void *)from + first->offset, first->len,
+				   tp4a_zc_ring(a)->dev);
+	if (first->flags & TP4F_CSUM_VALID)
+		flags |= TP4_META_RX_CSUM_VALID;
+	if (!(first->flags & TP4F_HASH)) {
+		to->hash = 0;
+	} else {
+		flags |= TP4_META_RX_HASH;
+		if (from != to)
+			to->hash = READ_ONCE(from->hash);
+	}
+	if (!(first->flags & wanted)) {
+		to->tstamp = now;
+	} else {
+		flags |= TP4_META_RX_TS_HARDWARE;
+		if (from != to)
+			to->tstamp = READ_ONCE(from->tstamp);
+	}
+	to->flags = flags;
+	to->wire_len = len;
+	to->xdp_meta_len = first->meta_len;
+}
+
+/**
+ * tp4a_write_meta_to() - write the metadata of a packet to another ring's frame
+ * @a:		the Rx array of a V4 ring that received the packet
+ * @first:	its first frame
+ * @to:		start of the other frame, which may be @first itself
+ * @len:	bytes of the packet
+ * @sk:		the socket of the other ring
+ * @now:	the time for packets that have no timestamp
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4a_write_meta_to(const struct tp4_packet_array *a,
+			const struct tp4_frame *first, struct tpacket4_meta *to,
+			u32 len, const struct sock *sk, u64 now)
+{
+	__tp4a_write_meta(a, first, to, len, tp4a_wanted(sk), now);
+}
+
 /* Write the metadata of the packets up to @end. */
 static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 {
-	const struct net_device *dev = tp4a_zc_ring(a)->dev;
-	const struct sock *sk = tp4a_zc_ring(a)->q->sk;
+	const u8 wanted = tp4a_wanted(tp4a_zc_ring(a)->q->sk);
 	u64 now = ktime_get_real_ns();
 	u32 next, pos;
-	u8 wanted = 0;
 
-	if (sk && READ_ONCE(pkt_sk(sk)->tp_tstamp) &
-	    SOF_TIMESTAMPING_RAW_HARDWARE)
-		wanted = TP4F_HWTSTAMP;
 	for (pos = a->start; pos != end; pos = next) {
 		struct tp4_frame *first = &a->items[pos & a->mask];
-		struct tpacket4_meta *to = tp4f_start(a, first);
-		u32 flags, len = first->len;
+		u32 len = first->len;
 
 		for (next = pos + 1; a->items[(next - 1) & a->mask].flags &
 				     TP4_PKT_CONT; next++)
 			len += a->items[next & a->mask].len;
 
-		flags = tp4_meta_from_data(to, (void *)to + first->offset,
-					   first->len, dev);
-		if (first->flags & TP4F_CSUM_VALID)
-			flags |= TP4_META_RX_CSUM_VALID;
-		if (first->flags & TP4F_HASH)
-			flags |= TP4_META_RX_HASH;
-		else
-			to->hash = 0;
-		if (first->flags & wanted)
-			flags |= TP4_META_RX_TS_HARDWARE;
-		else
-			to->tstamp = now;
-		to->flags = flags;
-		to->wire_len = len;
-		to->xdp_meta_len = first->meta_len;
+		__tp4a_write_meta(a, first, tp4f_start(a, first), len, wanted,
+				  now);
 		first->flags |= TP4_META;
 	}
 }

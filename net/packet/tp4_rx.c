@@ -21,11 +21,20 @@ static_assert(offsetof(struct packet_sock, tp4_queue) / SMP_CACHE_BYTES !=
 	      offsetof(struct packet_sock, tp_drops) / SMP_CACHE_BYTES);
 #endif
 
-static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
+/**
+ * tp4_run_filter() - run the filter of a socket
+ * @skb:	the packet; its data starts where that of the socket does
+ * @sk:		the packet socket
+ * @len:	bytes of the packet
+ *
+ * Context: Softirq, or process context with bottom halves disabled; RCU read
+ * side.
+ * Return: bytes of the packet that the socket receives.
+ */
+u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
 {
 	const struct sk_filter *filter;
 
-	/* The packet hook runs in an RCU read side critical section. */
 	filter = rcu_dereference(sk->sk_filter);
 	if (filter)
 		len = min(len, bpf_prog_run_clear_cb(filter->prog, skb));
@@ -61,17 +70,6 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 	}
 	if (len)
 		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
-}
-
-/* Number of frames of a packet. The first one has headroom, and the others are
- * filled from their start: if the program posts consecutive frames, the packet
- * then lies in one piece.
- */
-static u32 tp4_rx_frames(const struct tp4_queue *q, u32 len)
-{
-	if (likely(len <= q->room))
-		return 1;
-	return 1 + DIV_ROUND_UP(len - q->room, q->area->frame_size);
 }
 
 /* Fill the frame at @pos from byte @from of the packet on, and publish @desc. */

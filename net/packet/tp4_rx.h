@@ -5,6 +5,27 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 
+#include "tp4_area.h"
+#include "tp4_queue.h"
+
+/**
+ * tp4_rx_frames() - number of frames that a received packet takes
+ * @q:		the Rx queue
+ * @len:	bytes of the packet
+ *
+ * The first frame has headroom, and the others are filled from their start: if
+ * the program posts consecutive frames, the packet then lies in one piece.
+ *
+ * Return: the number of frames.
+ */
+static inline u32 tp4_rx_frames(const struct tp4_queue *q, u32 len)
+{
+	if (likely(len <= q->room))
+		return 1;
+	return 1 + DIV_ROUND_UP(len - q->room, q->area->frame_size);
+}
+
+u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len);
 /* Without CONFIG_PACKET_V4 all calls are optimized out. */
 int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	    struct packet_type *pt, struct net_device *orig_dev);

@@ -3,7 +3,9 @@
  * A port: one socket with its rings, of any version. Opening it, and one round
  * of each benchmark.
  */
+#include <linux/filter.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include "tpbench.h"
 
@@ -110,18 +112,63 @@ static void busy_poll_start(struct port *p)
 		errx(1, "SO_BUSY_POLL: %s", strerror(-e));
 }
 
+/* A program that looks at one byte of the packet, for PACKET_FANOUT_CBPF */
+static void fanout_program(struct port *p)
+{
+	struct sock_filter code[] = {
+		/* UDP over IPv4: the low byte of the source port */
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 21),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog prog = { .len = 2, .filter = code };
+
+	if (setsockopt(p->fd, SOL_PACKET, PACKET_FANOUT_DATA, &prog,
+		       sizeof(prog)))
+		err(1, "PACKET_FANOUT_DATA");
+}
+
+static void fanout_join(struct port *p)
+{
+	unsigned int type = p->cfg->fanout |
+			    PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+	struct tp4_socket s = { .fd = p->fd };
+	int e;
+
+	e = tp4_fanout(&s, getpid(), type);
+	if (e)
+		errx(1, "PACKET_FANOUT: %s", strerror(-e));
+	if (p->cfg->fanout == PACKET_FANOUT_CBPF)
+		fanout_program(p);
+}
+
+/* Let the queue of this socket feed the group that it has joined. */
+void port_feed(struct port *p)
+{
+	struct tp4_socket s = { .fd = p->fd };
+	int e;
+
+	e = tp4_zerocopy(&s, p->cfg->zerocopy);
+	if (e)
+		errx(1, "%s: zero-copy on queue pair %d: %s",
+		     p->cfg->ifname[p->end], p->cfg->zerocopy - 1,
+		     tp4_strerror(TP4_IN_ZEROCOPY, e));
+}
+
 /* The nr-th socket of an end */
 void port_open(struct port *p, const struct config *cfg, int end,
 	       unsigned int nr)
 {
 	/* V4 in zero-copy mode uses both rings of a queue pair. */
-	const bool pair = cfg->version == 4 && cfg->zerocopy;
+	const bool pair = cfg->version == 4 && cfg->zerocopy &&
+			  cfg->fanout < 0;
 
 	memset(p, 0, sizeof(*p));
 	p->cfg = cfg;
 	p->ops = ring_of(cfg);
 	p->end = end;
 	p->queue = nr + (cfg->zerocopy ? cfg->zerocopy - 1 : 0);
+	p->part = cfg->fanout < 0 ? (unsigned int)end : nr;
+	p->zerocopy = cfg->zerocopy && cfg->fanout < 0;
 	p->fd = -1;
 	p->promisc_fd = -1;
 	p->rx = cfg->mode != MODE_TXPUSH || pair;
@@ -139,6 +186,8 @@ void port_open(struct port *p, const struct config *cfg, int end,
 	p->ops->open(p);
 	if (p->ops->is_packet) {
 		packet_bind(p);
+		if (cfg->fanout >= 0)
+			fanout_join(p);
 		return;
 	}
 	if (cfg->promisc)

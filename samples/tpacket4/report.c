@@ -121,6 +121,8 @@ void report_json(const struct config *cfg, const struct result *res)
 	number("zerocopy", cfg->zerocopy);
 	number("queues", cfg->queues);
 	number("shared", cfg->shared);
+	if (cfg->fanout >= 0)
+		number("fanout", cfg->fanout);
 	text("interface", cfg->ifname[0]);
 	number("in_flight", cfg->in_flight);
 	number("size", cfg->size);

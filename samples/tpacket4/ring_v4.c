@@ -65,7 +65,7 @@ static void v4_open(struct port *p)
 
 	if (p->cfg->shared) {
 		v->area = shared_area;
-		first = p->end * nr;
+		first = p->part * nr;
 		opt.mr_fd = shared_fd;
 	} else {
 		check(tp4_area_create(&v->area, nr, FRAME_SIZE), TP4_IN_AREA,
@@ -74,7 +74,7 @@ static void v4_open(struct port *p)
 	}
 	e = tp4_open(&v->sock, &opt);
 	check(e, v->sock.failed, "set-up");
-	if (p->cfg->zerocopy) {
+	if (p->zerocopy) {
 		check(tp4_zerocopy(&v->sock, p->queue + 1), TP4_IN_ZEROCOPY,
 		      "PACKET_ZEROCOPY");
 		v->offset = TP4_ZC_HEADROOM;

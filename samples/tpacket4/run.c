@@ -65,6 +65,7 @@ static void pin(int cpu)
 struct end {
 	const struct config *cfg;
 	struct port *ports;
+	struct port feeder;	/* of a fanout group, which the ports are in */
 	unsigned int nr;
 	__u64 packets;		/* done by all of them */
 	__u64 started;		/* the same, and those that are being sent */
@@ -80,12 +81,16 @@ static void end_open(struct end *e, const struct config *cfg, int which)
 
 	memset(e, 0, sizeof(*e));
 	e->cfg = cfg;
-	e->nr = cfg->queues;
+	e->nr = cfg->fanout < 0 ? cfg->queues : FANOUT_MEMBERS;
 	e->ports = calloc(e->nr, sizeof(*e->ports));
 	if (!e->ports)
 		err(1, "%s", cfg->ifname[which]);
 	for (i = 0; i < e->nr; i++)
 		port_open(&e->ports[i], cfg, which, i);
+	if (cfg->fanout < 0)
+		return;
+	port_open(&e->feeder, cfg, which, e->nr);
+	port_feed(&e->feeder);
 }
 
 static void end_close(struct end *e)
@@ -94,6 +99,8 @@ static void end_close(struct end *e)
 
 	for (i = 0; i < e->nr; i++)
 		port_close(&e->ports[i]);
+	if (e->cfg->fanout >= 0)
+		port_close(&e->feeder);
 	free(e->ports);
 }
 

@@ -163,6 +163,10 @@ run 4000 "${pair[@]}" --veth 64 --shared -z 1
 run 4000 "${pair[@]}" --veth 64 --shared -z 1 -B 20
 run 4000 "${pair[@]}" --rxdrop -z 1 -B 20
 run 4000 "${pair[@]}" --veth 64 -z 1 -R 256 -b 32
+for type in lb cpu rnd qm hash cbpf xdp; do
+	run 1000 "${pair[@]}" --rxdrop -z 1 --fanout $type
+done
+refused "--fanout needs --rxdrop" "${pair[@]}" --veth 64 -z 1 --fanout lb
 
 # AF_XDP: generic and native XDP, and unsupported modes
 program_of()

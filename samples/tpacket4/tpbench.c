@@ -31,6 +31,9 @@ static const char usage[] =
 "                       with that of -z or the first one (default 1)\n"
 "      --shared         V4: both ends of -e share a packet buffer; with -z,\n"
 "                       frames are swapped instead of copied\n"
+"      --fanout TYPE    V4 with -z and -r: the queue feeds a fanout group of two\n"
+"                       sockets, which share a packet buffer with it; lb, cpu,\n"
+"                       rnd, qm, hash, cbpf or xdp\n"
 "  -c, --cpu A[,B]      CPUs of the two processes (default: the first two)\n"
 "      --lockstep       run everything in one process, in turns, to measure the\n"
 "                       cost of a packet on one CPU; needs PEER\n"
@@ -61,6 +64,7 @@ static const char usage[] =
 
 enum {
 	OPT_SHARED = 256,
+	OPT_FANOUT,
 	OPT_LOCKSTEP,
 	OPT_BLOCK,
 	OPT_POLL,
@@ -82,6 +86,7 @@ static const struct option options[] = {
 	{ "zerocopy", required_argument, NULL, 'z' },
 	{ "queues", required_argument, NULL, 'Q' },
 	{ "shared", no_argument, NULL, OPT_SHARED },
+	{ "fanout", required_argument, NULL, OPT_FANOUT },
 	{ "cpu", required_argument, NULL, 'c' },
 	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
 	{ "size", required_argument, NULL, 's' },
@@ -168,6 +173,25 @@ static void parse_version(struct config *cfg, const char *s)
 		cfg->version = parse_int("version", s, 2, 4);
 }
 
+static int parse_fanout(const char *s)
+{
+	static const char * const names[] = {
+		[PACKET_FANOUT_HASH] = "hash",
+		[PACKET_FANOUT_LB] = "lb",
+		[PACKET_FANOUT_CPU] = "cpu",
+		[PACKET_FANOUT_RND] = "rnd",
+		[PACKET_FANOUT_QM] = "qm",
+		[PACKET_FANOUT_CBPF] = "cbpf",
+		[PACKET_FANOUT_XDP] = "xdp",
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i] && !strcmp(s, names[i]))
+			return i;
+	errx(2, "fanout: no such type as '%s'", s);
+}
+
 /* Check for conflicting options, and set dependent ones. */
 static void check(struct config *cfg)
 {
@@ -189,6 +213,12 @@ static void check(struct config *cfg)
 		errx(2, "--shared supports one queue only");
 	if (cfg->shared && !cfg->in_flight)
 		errx(2, "--shared needs --veth");
+	if (cfg->fanout >= 0 &&
+	    (cfg->version != 4 || !cfg->zerocopy || cfg->queues > 1 ||
+	     cfg->mode != MODE_RXDROP))
+		errx(2, "--fanout needs --rxdrop with -v 4 and -z, on one queue");
+	if (cfg->fanout >= 0)
+		cfg->shared = true;
 	if ((cfg->zerocopy || xdp) && cfg->size > FRAME_SIZE - TP4_ZC_HEADROOM)
 		errx(2, "--zerocopy and -v xdp support packets up to %d bytes",
 		     FRAME_SIZE - TP4_ZC_HEADROOM);
@@ -248,6 +278,9 @@ static void parse(struct config *cfg, int argc, char **argv)
 			break;
 		case OPT_SHARED:
 			cfg->shared = true;
+			break;
+		case OPT_FANOUT:
+			cfg->fanout = parse_fanout(optarg);
 			break;
 		case 'c':
 			second = split(optarg);
@@ -353,6 +386,7 @@ int main(int argc, char **argv)
 		.batch = 64,
 		.ring = 4096,
 		.queues = 1,
+		.fanout = -1,
 		.duration = 10,
 		.bypass = true,
 	};

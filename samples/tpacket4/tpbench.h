@@ -26,6 +26,7 @@
 #define FRAME_SIZE	2048		/* all versions */
 #define MAX_BATCH	1024
 #define MAX_QUEUES	64
+#define FANOUT_MEMBERS	2
 #define VERSION_XDP	5		/* not a version of AF_PACKET */
 #define TEST_ETHERTYPE	0x88b5		/* IEEE 802: local experiments */
 #define ETH_HEADER	14
@@ -48,6 +49,7 @@ struct config {
 	unsigned int queues;	/* V4+ZC, AF_XDP: number, from that one on */
 	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
+	int fanout;		/* V4+ZC: type of the group that is fed, or -1 */
 	double duration;	/* seconds; 0: no limit */
 	__u64 count;		/* packets; 0: no limit */
 	__u64 warmup;	/* packets before the clock starts */
@@ -91,6 +93,8 @@ struct port {
 	int ifindex;
 	int end;		/* which of ifname[] and cpu[] */
 	int queue;		/* if the socket owns a queue */
+	unsigned int part;	/* of the shared area */
+	bool zerocopy;		/* the socket owns a queue when it is bound */
 	bool rx, tx;
 	unsigned int max;	/* packets of a round, at most */
 	unsigned int posted;	/* txpush: sent in the last round, and */
@@ -159,6 +163,7 @@ void run(const struct config *cfg, struct result *res);
 void port_open(struct port *p, const struct config *cfg, int end,
 	       unsigned int nr);
 void port_close(struct port *p);
+void port_feed(struct port *p);
 __u64 port_drops(struct port *p);
 void port_kick(struct port *p);
 unsigned int port_step(struct port *p);

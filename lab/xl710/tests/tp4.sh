@@ -3,9 +3,10 @@
 # AF_PACKET V4 in zero-copy mode: the selftests zc_port and, in the long form,
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
-#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit
-#	               or suspend, for the selftests zc_netkit and zc_suspend; or xsk,
-#	               for zc_xsk, and zc_port by AF_XDP's driver interface
+#	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit,
+#	               suspend or fanout, for the selftests zc_netkit, zc_suspend, or
+#	               zc_fanout and zc_fanout_life; or xsk, for zc_xsk, and zc_port by
+#	               AF_XDP's driver interface
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -52,6 +53,17 @@ xsk_tests() {
 	echo 1 >$prefer
 	TPACKET4_PORT_MTU=6900 port_tests
 	echo 0 >$prefer
+}
+
+# Queues that feed a fanout group
+fanout_tests() {
+	local prog
+
+	nsx ip link set dev v4a mtu 1500 up
+	nsx ip link set dev v4b mtu 1500 up
+	for prog in zc_fanout zc_fanout_life; do
+		nsx "$SELFTESTS/$prog" || not_ok "tp4: $prog"
+	done
 }
 
 # One of them removes port 1, finds it again, and makes it v4b once more.
@@ -206,7 +218,8 @@ cleanup() {
 	teardown
 } 2>/dev/null
 
-for prog in zc_port zc_netkit zc_suspend fault zc_bridge echo.py; do
+for prog in zc_port zc_netkit zc_suspend zc_fanout zc_fanout_life fault zc_bridge \
+	echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: lab/build/progs selftests"
 		exit 0
@@ -232,13 +245,14 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS =~ ports|faults|netkit|suspend|xsk ]]; then
+if [[ $PARTS =~ ports|faults|netkit|suspend|xsk|fanout ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
 	[[ $PARTS != *netkit* ]] || netkit_tests
 	[[ $PARTS != *suspend* ]] || suspend_tests
 	[[ $PARTS != *xsk* ]] || xsk_tests
+	[[ $PARTS != *fanout* ]] || fanout_tests
 	from_one_netns
 fi
 if [[ $PARTS == *bridge* ]]; then

@@ -1526,6 +1526,27 @@ TP4_API int tp4_zerocopy(const struct tp4_socket *s, int queue)
 }
 
 /**
+ * tp4_fanout - join a fanout group
+ * @s: socket, after tp4_bind()
+ * @group: number of the group, up to 65535
+ * @type: PACKET_FANOUT_HASH or another type, with PACKET_FANOUT_FLAG_*
+ *
+ * The packets of the interface are distributed to the sockets of the group. If
+ * one of them enters zero-copy mode afterwards, the packets of its queue pair go
+ * to the others. With the same area they are not copied, and a socket may then
+ * receive frames that another one has posted.
+ *
+ * Return: 0, or -errno: EINVAL if the socket is not bound, is in zero-copy mode,
+ * or does not match the group; EALREADY if it is in a group.
+ */
+TP4_API int tp4_fanout(const struct tp4_socket *s, unsigned int group,
+		       unsigned int type)
+{
+	return tp4_setopt(__tp4_fd(s), PACKET_FANOUT,
+			  (int)((group & 0xffff) | type << 16));
+}
+
+/**
  * tp4_promisc - enable promiscuous mode
  * @s: socket
  * @ifindex: interface; it stays promiscuous until the socket is closed
@@ -1789,7 +1810,7 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 	case TP4_IN_ZEROCOPY:
 		switch (err) {
 		case EINVAL:
-			return "needs SOCK_RAW, ETH_P_ALL, one interface, no fanout, 2 KiB frames";
+			return "needs SOCK_RAW, ETH_P_ALL, one interface, 2 KiB frames; fanout: Rx";
 		case EPERM:
 			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:

@@ -881,6 +881,7 @@ static void socket_that_is_not_open_is_refused(void)
 		CHECK_EQ(-EBADF, tp4_bind(&s, ifindex));
 		CHECK_EQ(-EBADF, tp4_promisc(&s, ifindex));
 		CHECK_EQ(-EBADF, tp4_zerocopy(&s, 1));
+		CHECK_EQ(-EBADF, tp4_fanout(&s, 1, 0));
 		CHECK_EQ(-EBADF, tp4_stats(&s, &st));
 		CHECK_EQ(-EBADF, tp4_busy_poll_start(&s, 20, 64));
 		CHECK_EQ(-EBADF, tp4_busy_poll(&s));
@@ -994,7 +995,7 @@ static void failed_open_says_why(void)
 	opt = options(NR, 0);
 	opt.headroom = huge;
 	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
-	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom fills"));
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom invalid"));
 	opt = options(NR - 1, 0);
 	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
 	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "power of two"));
@@ -1138,6 +1139,44 @@ static void zero_copy_carries_packets_both_ways(void)
 	}
 }
 
+/* A member of the group gets what the queue receives, in frames of the feeder. */
+static void a_queue_feeds_a_fanout_group(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	struct tp4_socket member;
+	__u64 frames[32];
+	unsigned int i, k;
+
+	CHECK_EQ(0, open_bound(NR, 0));
+	opt.area = NULL;
+	opt.mr_fd = s.fd;
+	CHECK_EQ(0, tp4_open(&member, &opt));
+	CHECK_EQ(32, tp4_pool_get(&pool, frames, 32));
+	CHECK_EQ(32, tp4_ring_post(&member.rx, frames, 32));
+	CHECK_EQ(0, tp4_bind(&member, ifindex));
+	CHECK_EQ(0, tp4_fanout(&member, 7, PACKET_FANOUT_LB));
+	CHECK_EQ(-EALREADY, tp4_fanout(&member, 7, PACKET_FANOUT_LB));
+	CHECK_EQ(0, tp4_fanout(&s, 7, PACKET_FANOUT_LB));
+	CHECK_EQ(0, tp4_zerocopy(&s, 1));
+	opt.rx_nr = 0;
+	opt.tx_nr = NR;
+	CHECK_EQ(0, tp4_open(&peer, &opt));
+	CHECK_EQ(0, tp4_bind(&peer, peerindex));
+
+	CHECK_EQ(20, put(&peer, 20, 500, 0));
+	CHECK_EQ(20, wait_tx(&peer, 20));
+	CHECK_EQ(20, wait_rx(&member, 20));
+	for (i = 0; i < 20; i++) {
+		struct tpacket4_desc *d = tp4_ring_at(&member.rx, i);
+
+		CHECK(is_packet(tp4_data(&area, d), 500, i));
+		for (k = 0; k < 32; k++)
+			CHECK(d->idx != frames[k]);
+	}
+	CHECK_EQ(0, tp4_ring_peek(&s.rx, NR));
+	tp4_close(&member);
+}
+
 /* A ring that has run dry is filled; is that all the device has to be told? */
 static void dry_receiver_goes_on_when_told(void)
 {
@@ -1263,6 +1302,7 @@ static const struct {
 	TEST(wait_sleeps_until_there_is_more),
 	TEST(promiscuous_until_the_socket_is_closed),
 	TEST(zero_copy_carries_packets_both_ways),
+	TEST(a_queue_feeds_a_fanout_group),
 	TEST(dry_receiver_goes_on_when_told),
 	TEST(sender_that_kicks_when_asked_loses_nothing),
 	TEST(end_of_zero_copy_is_an_error_of_each_frame),

@@ -28,10 +28,14 @@
 /* Forks a child that is killed if the test fails. */
 static inline pid_t pv4_fork(void)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
-	if (!pid)
+	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* It may have ended before. */
+		if (getppid() != parent)
+			_exit(1);
+	}
 	return pid;
 }
 

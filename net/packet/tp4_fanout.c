@@ -1,0 +1,781 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Fanout of a queue in zero-copy mode
+ *
+ * A socket in zero-copy mode that has joined a fanout group feeds it: the
+ * packets of its queue go to the members of the group, which are in copy mode
+ * and get all other packets of the device from their packet hook. A member that
+ * uses the area of the feeder gets the frames of a packet, and the feeder gets
+ * empty frames of the member in exchange. Any other member gets a copy.
+ *
+ * Packets are distributed in batches: choose a member for each packet; then, for
+ * each member, claim the frames for all its packets at once, fill them, publish
+ * them last to first, and wake the program. The frames of the feeder, or those
+ * that it got for them, are empty then. It never loses one.
+ *
+ * The members are in an RCU read side critical section, like in a packet hook:
+ * packet_set_ring() and packet_release() take a socket off the group and wait
+ * for a grace period before they free anything that is used here.
+ */
+
+#include <kunit/visibility.h>
+#include <linux/etherdevice.h>
+#include <linux/if_packet.h>
+#include <linux/if_vlan.h>
+#include <linux/ktime.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/tpacket4.h>
+#include <linux/unaligned.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+
+#include "internal.h"
+#include "tp4_area.h"
+#include "tp4_array.h"
+#include "tp4_fanout.h"
+#include "tp4_queue.h"
+#include "tp4_rx.h"
+
+/* Maximum number of packets distributed at a time */
+#define TP4_FANOUT_BATCH	64
+
+/* In the skb: room for XDP metadata, and bytes of a packet that are copied */
+#define TP4_FANOUT_HEADROOM	64
+#define TP4_FANOUT_HEAD		128
+
+#define TP4_FANOUT_NONE		U8_MAX
+
+/**
+ * struct tp4_fanout_packet - a packet and the frames that it needs
+ * @pos:	position of its first frame in the array
+ * @need:	frames that it needs of the member
+ * @prev:	the packet before it for the same member
+ * @plain:	it has one frame, which is exchanged, and there is nothing else to do
+ */
+struct tp4_fanout_packet {
+	u32	pos;
+	u16	need;
+	u8	prev;
+	bool	plain;
+};
+
+/**
+ * struct tp4_fanout_how - what to do with a packet that is not plain
+ * @len:	bytes that the member receives
+ * @frames:	frames that the packet has
+ * @skip:	bytes at its start that the member does not receive
+ * @swap:	its frames are exchanged, not copied
+ */
+struct tp4_fanout_how {
+	u32	len;
+	u16	frames;
+	u8	skip;
+	bool	swap;
+};
+
+/**
+ * struct tp4_fanout_member - a member that has packets in the batch
+ * @sk:		its socket
+ * @q:		its ring; NULL if it has removed it
+ * @need:	frames that its packets need
+ * @more:	those but one for each packet
+ * @index:	its number in the group
+ * @last:	the last packet that it gets
+ * @same_area:	its ring uses the area of the feeder
+ * @plain:	its packets are plain, if they have one frame: its ring uses the area
+ *		of the feeder and has no metadata, it has no filter, and it receives
+ *		the link layer header
+ */
+struct tp4_fanout_member {
+	struct sock		*sk;
+	struct tp4_queue	*q;
+	u32			need;
+	u32			more;
+	u32			index;
+	u8			last;
+	bool			same_area;
+	bool			plain;
+};
+
+/**
+ * struct tp4_fanout - a feeder
+ * @group:	the group that it feeds
+ * @dev:	its device
+ * @skb:	a packet, for BPF programs and the flow dissector
+ * @queue:	its queue, counted from 1, as skb_get_queue_mapping() does
+ * @rollover:	the choice depends on the frames that members have left
+ * @nr_members:	number of @members that are used
+ * @packets:	the batch
+ * @how:	the same, for packets that are not plain
+ * @members:	the members that have packets in it
+ * @member_of:	for each index in the group, 1 plus that in @members, or 0
+ *
+ * All members from @nr_members on belong to the NAPI instance of the queue.
+ */
+struct tp4_fanout {
+	struct packet_fanout		*group;
+	struct net_device		*dev;
+	struct sk_buff			*skb;
+	u16				queue;
+	bool				rollover;
+	u8				nr_members;
+	struct tp4_fanout_packet	packets[TP4_FANOUT_BATCH];
+	struct tp4_fanout_how		how[TP4_FANOUT_BATCH];
+	struct tp4_fanout_member	members[TP4_FANOUT_BATCH];
+	u8				member_of[];
+};
+
+static const struct tp4_frame *tp4_fanout_frame(const struct tp4_packet_array *a,
+						u32 pos)
+{
+	return &a->items[pos & a->mask];
+}
+
+static void *tp4_fanout_data(const struct tp4_packet_array *a,
+			     const struct tp4_frame *frame)
+{
+	return tp4f_start(a, frame) + frame->offset;
+}
+
+/* Let the skb be a packet as packet hooks see it: without its VLAN tag, and with
+ * the data behind the link layer header. It has the first frame only. Its headers
+ * are copied, so that user space cannot change them. Nobody keeps the skb, which
+ * therefore needs no reference to the page.
+ */
+static struct sk_buff *tp4_fanout_set_skb(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 pos)
+{
+	struct tp4_frame_set p = {
+		.pkt_arr = a, .start = pos, .curr = pos, .end = pos + 1,
+	};
+	const struct tp4_frame *frame = tp4f_frame(&p);
+	const void *data = tp4f_get_data(&p);
+	struct sk_buff *skb = fo->skb;
+	u32 tag_len = 0, len, rest;
+	struct vlan_ethhdr eth = {};
+	void *head;
+
+	memcpy(&eth, data, min_t(u32, frame->len, sizeof(eth)));
+	if (unlikely(eth_type_vlan(eth.h_vlan_proto) &&
+		     frame->len >= sizeof(eth)))
+		tag_len = VLAN_HLEN;
+	len = min_t(u32, frame->len - tag_len, TP4_FANOUT_HEAD);
+	rest = frame->len - tag_len - len;
+
+	skb->data = skb->head + TP4_FANOUT_HEADROOM;
+	skb->len = 0;
+	skb->data_len = 0;
+	skb_reset_tail_pointer(skb);
+	skb_shinfo(skb)->nr_frags = 0;
+	/* At least, as eth_type_trans() and BPF expect it */
+	head = skb_put(skb, max_t(u32, len, ETH_HLEN));
+	memcpy(head, &eth, ETH_HLEN);
+	if (likely(!tag_len)) {
+		__vlan_hwaccel_clear_tag(skb);
+		memcpy(head, data, len);
+	} else {
+		__vlan_hwaccel_put_tag(skb, eth.h_vlan_proto,
+				       ntohs(eth.h_vlan_TCI));
+		memcpy(head + 2 * ETH_ALEN, data + 2 * ETH_ALEN + tag_len,
+		       len - 2 * ETH_ALEN);
+	}
+	if (rest) {
+		skb_frag_fill_page_desc(&skb_shinfo(skb)->frags[0],
+					tp4f_get_page(&p),
+					offset_in_page(data) + tag_len + len,
+					rest);
+		skb_shinfo(skb)->nr_frags = 1;
+		skb->data_len = rest;
+		skb->len += rest;
+	}
+
+	if (unlikely(frame->meta_len >= sizeof(u32))) {
+		memcpy(head - sizeof(u32), data - sizeof(u32), sizeof(u32));
+		skb_metadata_set(skb, sizeof(u32));
+	} else {
+		skb_metadata_clear(skb);
+	}
+	skb_clear_hash(skb);
+	skb->pkt_type = PACKET_HOST;
+	skb->protocol = eth_type_trans(skb, fo->dev);
+	skb_reset_network_header(skb);
+	return skb;
+}
+
+/* Hash a plain packet as fanout_demux_hash() does. The stack removes one tag. */
+static bool tp4_fanout_hash(const struct tp4_fanout *fo,
+			    const struct tp4_packet_array *a,
+			    const struct tp4_frame *frame, u32 *hash)
+{
+	const void *data = tp4_fanout_data(a, frame);
+	u32 header = ETH_HLEN;
+	__be16 proto;
+
+	if (unlikely(frame->len <= VLAN_ETH_HLEN))
+		return false;
+	proto = READ_ONCE(((const struct ethhdr *)data)->h_proto);
+	if (unlikely(eth_type_vlan(proto))) {
+		header = VLAN_ETH_HLEN;
+		proto = READ_ONCE(((const struct vlan_ethhdr *)data)
+				  ->h_vlan_encapsulated_proto);
+	}
+	return fanout_hash_plain(read_pnet(&fo->group->net), proto,
+				 data + header, frame->len - header, hash);
+}
+
+/* Choose a member: its index in the group, below @num. Same as fanout_demux(),
+ * with no skb where none is needed. @type is TP4_FANOUT_NONE for a choice that
+ * needs one.
+ */
+static __always_inline u32 tp4_fanout_choose(struct tp4_fanout *fo,
+					     struct tp4_packet_array *a,
+					     u32 pos, u8 type, u32 num)
+{
+	const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
+	struct packet_fanout *f = fo->group;
+	u32 value;
+
+	switch (type) {
+	case PACKET_FANOUT_LB:
+		return (u32)atomic_inc_return(&f->rr_cur) % num;
+	case PACKET_FANOUT_CPU:
+		return smp_processor_id() % num;
+	case PACKET_FANOUT_QM:
+		return fo->queue % num;
+	case PACKET_FANOUT_RND:
+		return get_random_u32_below(num);
+	case PACKET_FANOUT_HASH:
+		if (unlikely(!tp4_fanout_hash(fo, a, frame, &value)))
+			break;
+		return reciprocal_scale(value, num);
+	case PACKET_FANOUT_XDP:
+		if (frame->meta_len < sizeof(u32))
+			return 0;
+		return get_unaligned((const u32 *)
+				     (tp4_fanout_data(a, frame) -
+				      sizeof(u32))) % num;
+	}
+	return fanout_demux(f, tp4_fanout_set_skb(fo, a, pos), num);
+}
+
+static struct tp4_fanout_member *
+tp4_fanout_add_member(struct tp4_fanout *fo, const struct tp4_packet_array *a,
+		      u32 index)
+{
+	struct tp4_fanout_member *m = &fo->members[fo->nr_members++];
+	struct sock *sk = rcu_dereference(fo->group->arr[index]);
+	struct tp4_queue *q = READ_ONCE(pkt_sk(sk)->tp4_queue[TP4_RX]);
+	bool same_area = q && q->area == a->area;
+
+	fo->member_of[index] = fo->nr_members;
+	*m = (struct tp4_fanout_member) {
+		.sk = sk,
+		.q = q,
+		.index = index,
+		.last = TP4_FANOUT_NONE,
+		.same_area = same_area,
+		.plain = same_area && !q->meta && sk->sk_type == SOCK_RAW &&
+			 !rcu_access_pointer(sk->sk_filter),
+	};
+	return m;
+}
+
+/* Let the member's filter and type of socket decide what it gets of a packet of
+ * @len bytes: those from @skip on.
+ * Return: the number of bytes, 0 for none of it.
+ */
+static u32 tp4_fanout_filter(struct tp4_fanout *fo, struct tp4_packet_array *a,
+			     u32 pos, u32 len, const struct sock *sk, u8 *skip)
+{
+	struct sk_buff *skb = tp4_fanout_set_skb(fo, a, pos);
+	u32 tag_len = skb_vlan_tag_present(skb) ? VLAN_HLEN : 0;
+
+	*skip = 0;
+	len -= tag_len;
+	if (sk->sk_type == SOCK_RAW) {
+		skb_push(skb, ETH_HLEN);
+	} else {
+		*skip = ETH_HLEN + tag_len;
+		tag_len = 0;
+		if (len <= ETH_HLEN || tp4_fanout_frame(a, pos)->len <= *skip)
+			return 0;
+		len -= ETH_HLEN;
+	}
+	len = tp4_run_filter(skb, sk, len);
+	return len ? len + tag_len : 0;
+}
+
+/* Find out what to do with a packet of @frames frames that is not plain.
+ * Return: the number of frames that it needs; 0 if the member does not get it.
+ */
+static noinline u32 tp4_fanout_measure(struct tp4_fanout *fo,
+				       struct tp4_packet_array *a, u32 pos,
+				       u32 frames,
+				       const struct tp4_fanout_member *m,
+				       struct tp4_fanout_how *how)
+{
+	const struct tp4_queue *q = m->q;
+	const struct sock *sk = m->sk;
+	bool swap = m->same_area;
+	u32 i, len = 0, got;
+	u8 skip = 0;
+
+	if (unlikely(!q)) {
+		atomic_inc(&pkt_sk(m->sk)->tp_drops);
+		return 0;
+	}
+	for (i = 0; i < frames; i++) {
+		const struct tp4_frame *frame = tp4_fanout_frame(a, pos + i);
+
+		/* The member has asked for the headroom. */
+		if (frame->offset < q->offset)
+			swap = false;
+		len += frame->len;
+	}
+	got = len;
+	if (sk->sk_type != SOCK_RAW || rcu_access_pointer(sk->sk_filter)) {
+		got = tp4_fanout_filter(fo, a, pos, len, sk, &skip);
+		if (!got)
+			return 0;
+		if (frames > 1 && got + skip != len)
+			swap = false;
+	}
+	*how = (struct tp4_fanout_how) {
+		.len = got,
+		.frames = frames,
+		.skip = skip,
+		.swap = swap,
+	};
+	return swap ? frames : tp4_rx_frames(q, got);
+}
+
+static u32 tp4_fanout_count_frames(const struct tp4_packet_array *a, u32 pos)
+{
+	u32 nr = 1;
+
+	while (tp4_fanout_frame(a, pos++)->flags & TP4_PKT_CONT)
+		nr++;
+	return nr;
+}
+
+/* Choose the members of the packets up to @end.
+ * Return: the position after the last packet of the batch.
+ */
+static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
+				 struct tp4_packet_array *a, u32 end, u32 num)
+{
+	/* Each packet changes what the next choice depends on. */
+	const u8 type = fo->rollover ? TP4_FANOUT_NONE : fo->group->type;
+	const u32 max = fo->rollover ? 1 : TP4_FANOUT_BATCH;
+	u32 nr, frames, need, pos = a->start;
+
+	for (nr = 0; nr < max && pos != end; nr++, pos += frames) {
+		const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
+		u32 index = tp4_fanout_choose(fo, a, pos, type, num);
+		struct tp4_fanout_member *m;
+		bool plain;
+
+		if (likely(fo->member_of[index]))
+			m = &fo->members[fo->member_of[index] - 1];
+		else
+			m = tp4_fanout_add_member(fo, a, index);
+
+		plain = m->plain && !(frame->flags & TP4_PKT_CONT) &&
+			frame->offset >= m->q->offset;
+		if (likely(plain)) {
+			frames = 1;
+			need = 1;
+		} else {
+			frames = tp4_fanout_count_frames(a, pos);
+			need = tp4_fanout_measure(fo, a, pos, frames, m,
+						  &fo->how[nr]);
+			if (!need)
+				continue;
+			m->more += need - 1;
+		}
+		fo->packets[nr] = (struct tp4_fanout_packet) {
+			.pos = pos,
+			.need = need,
+			.prev = m->last,
+			.plain = plain,
+		};
+		m->last = nr;
+		m->need += need;
+	}
+	return pos;
+}
+
+/* Exchange the frame of a plain packet for that at @pos, and publish it. */
+static __always_inline void tp4_fanout_swap_one(struct tp4_packet_array *a,
+						struct tp4_queue *q, u32 from,
+						unsigned long pos)
+{
+	struct tp4_frame *frame = &a->items[from & a->mask];
+	u32 *held = &q->held[pos & q->mask];
+	struct tpacket4_desc desc = {
+		.idx = frame->idx,
+		.len = frame->len,
+		.offset = frame->offset,
+	};
+
+	frame->idx = *held;
+	tp4q_store(q, pos, &desc);
+	/* As tp4q_publish() does it: pairs with the acquire in tp4q_is_held(). */
+	smp_store_release(held, TP4_NOT_HELD);
+}
+
+/* Exchange the frames of a packet for those from @pos on, and publish it. */
+static void tp4_fanout_swap(struct tp4_packet_array *a, struct tp4_queue *q,
+			    const struct tp4_fanout_packet *p,
+			    const struct tp4_fanout_how *how,
+			    unsigned long pos)
+{
+	u32 i = p->need;
+
+	while (i--) {
+		struct tp4_frame *frame = &a->items[(p->pos + i) & a->mask];
+		struct tpacket4_desc desc = {
+			.idx = frame->idx,
+			.len = frame->len,
+			.offset = frame->offset,
+			.flags = frame->flags & TP4_PKT_CONT,
+		};
+
+		if (!i) {
+			desc.offset += how->skip;
+			desc.len -= how->skip;
+			if (p->need == 1)
+				desc.len = how->len;
+			desc.flags |= q->meta;
+		}
+		frame->idx = q->held[(pos + i) & q->mask];
+		tp4q_publish(q, pos + i, &desc);
+	}
+}
+
+/* Copy a packet to the frames from @pos on, and publish it. */
+static void tp4_fanout_copy(const struct tp4_packet_array *a,
+			    struct tp4_queue *q,
+			    const struct tp4_fanout_packet *p,
+			    const struct tp4_fanout_how *how,
+			    unsigned long pos)
+{
+	u32 from_pos = p->pos, from_off = how->skip, left = how->len, i;
+	const u32 size = q->area->frame_size;
+	struct tpacket4_desc desc = {};
+
+	for (i = 0; i < p->need; i++) {
+		void *to = tp4_area_frame(q->area, q->held[(pos + i) & q->mask]);
+		u32 len = min(left, i ? size : q->room);
+
+		if (!i)
+			to += q->offset;
+		left -= len;
+		desc.len = len;
+		while (len) {
+			const struct tp4_frame *from = tp4_fanout_frame(a, from_pos);
+			u32 part = min(len, from->len - from_off);
+
+			memcpy(to, tp4_fanout_data(a, from) + from_off, part);
+			to += part;
+			len -= part;
+			from_off += part;
+			if (from_off == from->len) {
+				from_pos++;
+				from_off = 0;
+			}
+		}
+	}
+	/* The last frame has the rest, all others are full. */
+	while (i--) {
+		desc.idx = q->held[(pos + i) & q->mask];
+		if (!i) {
+			desc.offset = q->offset;
+			desc.len = min(desc.len, q->room);
+			desc.flags |= q->meta;
+		}
+		tp4q_publish(q, pos + i, &desc);
+		desc.len = size;
+		desc.flags = TP4_PKT_CONT;
+	}
+}
+
+/* Write the metadata of a packet to the frame that will be its first. XDP
+ * metadata stays in front of the packet, or is copied if there is room for it.
+ */
+static void tp4_fanout_meta(const struct tp4_packet_array *a,
+			    const struct tp4_fanout_member *m,
+			    const struct tp4_fanout_packet *p,
+			    const struct tp4_fanout_how *how,
+			    unsigned long pos)
+{
+	const struct tp4_frame *first = tp4_fanout_frame(a, p->pos);
+	const struct tp4_queue *q = m->q;
+	u32 i, len = 0, offset;
+	void *to;
+
+	to = how->swap ? tp4f_start(a, first) :
+			 tp4_area_frame(q->area, q->held[pos & q->mask]);
+	for (i = 0; i < how->frames; i++)
+		len += tp4_fanout_frame(a, p->pos + i)->len;
+	tp4a_write_meta_to(a, first, to, len, m->sk, ktime_get_real_ns());
+	if (likely(!first->meta_len))
+		return;
+
+	/* The ring of the feeder need not have left room for struct
+	 * tpacket4_meta in front of it.
+	 */
+	offset = how->swap ? first->offset : q->offset;
+	if (how->skip ||
+	    first->meta_len > offset - sizeof(struct tpacket4_meta))
+		((struct tpacket4_meta *)to)->xdp_meta_len = 0;
+	else if (!how->swap)
+		memcpy(to + q->offset - first->meta_len,
+		       tp4_fanout_data(a, first) - first->meta_len,
+		       first->meta_len);
+}
+
+/* Give a packet that is not plain to a member. */
+static noinline void tp4_fanout_give(struct tp4_packet_array *a,
+				     const struct tp4_fanout_member *m,
+				     const struct tp4_fanout_packet *p,
+				     const struct tp4_fanout_how *how,
+				     unsigned long pos)
+{
+	if (m->q->meta)
+		tp4_fanout_meta(a, m, p, how, pos);
+	if (how->swap)
+		tp4_fanout_swap(a, m->q, p, how, pos);
+	else
+		tp4_fanout_copy(a, m->q, p, how, pos);
+}
+
+/* Claim frames for all packets of a member, or for as many as have frames. The
+ * others are dropped.
+ * Return: the number of packets that are dropped.
+ */
+static u32 tp4_fanout_reserve(struct tp4_fanout *fo, struct tp4_fanout_member *m,
+			      unsigned long *pos)
+{
+	struct sock *sk = m->sk;
+	struct tp4_queue *q = m->q;
+	u32 drops = 0, avail;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	while (unlikely(m->need && !tp4q_rx_reserve(q, m->need, pos))) {
+		avail = q->in - atomic_long_read(&q->out);
+		do {
+			struct tp4_fanout_packet *p = &fo->packets[m->last];
+
+			m->need -= p->need;
+			m->more -= p->need - 1;
+			m->last = p->prev;
+			tp4q_rx_count_drop(q);
+			drops++;
+		} while (m->need > avail);
+	}
+	pkt_sk(sk)->stats.stats1.tp_packets += m->need - m->more;
+	spin_unlock(&sk->sk_receive_queue.lock);
+	return drops;
+}
+
+/* Give a member its packets, last to first. Return: their number. */
+static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
+			      struct tp4_fanout_member *m)
+{
+	struct tp4_queue *q = m->q;
+	unsigned long pos = 0;
+	u32 drops;
+	u8 i;
+
+	if (unlikely(!m->need))
+		return 0;
+	drops = tp4_fanout_reserve(fo, m, &pos);
+	pos += m->need;
+	for (i = m->last; i != TP4_FANOUT_NONE; i = fo->packets[i].prev) {
+		const struct tp4_fanout_packet *p = &fo->packets[i];
+
+		pos -= p->need;
+		if (likely(p->plain))
+			tp4_fanout_swap_one(a, q, p->pos, pos);
+		else
+			tp4_fanout_give(a, m, p, &fo->how[i], pos);
+	}
+	/* A program that waits for more packets by SO_RCVLOWAT may wait for those
+	 * that it has lost.
+	 */
+	if (unlikely(drops))
+		m->sk->sk_data_ready(m->sk);
+	else
+		tp4q_wake_reader(q);
+	return m->need - m->more;
+}
+
+/* Distribute a batch. Return: the number of packets that members got. */
+static u32 tp4_fanout_batch(struct tp4_fanout *fo, struct tp4_packet_array *a,
+			    u32 end, u32 num)
+{
+	u32 packets = 0;
+	u8 i;
+
+	end = tp4_fanout_choose_all(fo, a, end, num);
+	for (i = 0; i < fo->nr_members; i++) {
+		struct tp4_fanout_member *m = &fo->members[i];
+
+		fo->member_of[m->index] = 0;
+		packets += tp4_fanout_deliver(fo, a, m);
+	}
+	fo->nr_members = 0;
+	tp4a_recycle_to(a, end);
+	return packets;
+}
+
+/**
+ * tp4_fanout_flush() - distribute received packets
+ * @a:		the Rx array of a feeder
+ * @end:	position after the last frame to flush
+ *
+ * While the group has no member, the feeder receives the packets itself.
+ *
+ * Context: Softirq (NAPI).
+ * Return: the number of packets that were received.
+ */
+int tp4_fanout_flush(struct tp4_packet_array *a, u32 end)
+{
+	const struct tp4_zc_ring *ring = a->queue_opaque;
+	struct tp4_fanout *fo = ring->fanout;
+	int packets = 0;
+	u32 num;
+
+	rcu_read_lock();
+	num = READ_ONCE(fo->group->num_members);
+	if (likely(num)) {
+		while (a->start != end)
+			packets += tp4_fanout_batch(fo, a, end, num);
+	}
+	rcu_read_unlock();
+	return likely(num) ? packets : tp4a_rx_flush_own(a, end);
+}
+
+/* Allocate a feeder. */
+VISIBLE_IF_KUNIT struct tp4_fanout *
+tp4_fanout_new(struct packet_fanout *group, struct net_device *dev,
+	       int queue_pair)
+{
+	const u8 flag = PACKET_FANOUT_FLAG_ROLLOVER >> 8;
+	struct tp4_fanout *fo;
+
+	fo = kvzalloc(struct_size(fo, member_of, group->max_num_members),
+		      GFP_KERNEL_ACCOUNT);
+	if (!fo)
+		return NULL;
+	fo->skb = alloc_skb(TP4_FANOUT_HEADROOM + TP4_FANOUT_HEAD,
+			    GFP_KERNEL_ACCOUNT);
+	if (!fo->skb) {
+		kvfree(fo);
+		return NULL;
+	}
+	fo->group = group;
+	fo->dev = dev;
+	fo->queue = queue_pair + 1;
+	fo->rollover = group->type == PACKET_FANOUT_ROLLOVER ||
+		       group->flags & flag;
+	fo->skb->skb_iif = dev->ifindex;
+	skb_record_rx_queue(fo->skb, queue_pair);
+	return fo;
+}
+EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_new);
+
+VISIBLE_IF_KUNIT void tp4_fanout_free(struct tp4_fanout *fo)
+{
+	/* The page of the last packet is not ours to release. */
+	skb_shinfo(fo->skb)->nr_frags = 0;
+	fo->skb->len -= fo->skb->data_len;
+	fo->skb->data_len = 0;
+	consume_skb(fo->skb);
+	kvfree(fo);
+}
+EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_free);
+
+/* Check whether all members can be fed: they have V4 rings. */
+static bool tp4_fanout_may_feed(struct packet_fanout *f)
+{
+	bool ok = !(f->flags & (PACKET_FANOUT_FLAG_DEFRAG >> 8));
+	unsigned int i;
+
+	spin_lock(&f->lock);
+	for (i = 0; i < f->num_members; i++) {
+		const struct sock *sk;
+
+		sk = rcu_dereference_protected(f->arr[i],
+					       lockdep_is_held(&f->lock));
+		if (!READ_ONCE(pkt_sk(sk)->tp4_queue[TP4_RX]))
+			ok = false;
+	}
+	spin_unlock(&f->lock);
+	return ok;
+}
+
+/**
+ * tp4_fanout_start() - let a socket in a fanout group feed it
+ * @ring:	the Rx ring
+ * @po:		the packet socket, which is about to enter zero-copy mode
+ * @dev:	the device
+ * @queue_pair:	the queue pair
+ *
+ * Context: Process context, may sleep; under the socket lock and RTNL; takes
+ * fanout_mutex.
+ * Return: 0, -ENOMEM, or -EINVAL if the socket has no Rx ring, its packets also
+ * go to the stack, a member has no V4 Rx ring, or the group defragments.
+ */
+int tp4_fanout_start(struct tp4_zc_ring *ring, struct packet_sock *po,
+		     struct net_device *dev, int queue_pair)
+{
+	/* The socket leaves the group only when it is closed. */
+	struct packet_fanout *f = READ_ONCE(po->fanout);
+	struct tp4_fanout *fo;
+	int err = 0;
+
+	if (!ring->q || (ring->q->flags & TP4_RING_TO_STACK))
+		return -EINVAL;
+	fo = tp4_fanout_new(f, dev, queue_pair);
+	if (!fo)
+		return -ENOMEM;
+
+	mutex_lock(&fanout_mutex);
+	if (tp4_fanout_may_feed(f))
+		f->tp4_feeders++;
+	else
+		err = -EINVAL;
+	mutex_unlock(&fanout_mutex);
+	if (err) {
+		tp4_fanout_free(fo);
+		return err;
+	}
+	ring->fanout = fo;
+	return 0;
+}
+
+/**
+ * tp4_fanout_stop() - let a socket no longer feed its group
+ * @ring:	its Rx ring, which the driver no longer uses
+ *
+ * Context: Process context, may sleep; takes fanout_mutex.
+ */
+void tp4_fanout_stop(struct tp4_zc_ring *ring)
+{
+	struct tp4_fanout *fo = ring->fanout;
+
+	if (!fo)
+		return;
+	mutex_lock(&fanout_mutex);
+	fo->group->tp4_feeders--;
+	mutex_unlock(&fanout_mutex);
+	ring->fanout = NULL;
+	tp4_fanout_free(fo);
+}
