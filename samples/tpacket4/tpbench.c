@@ -186,7 +186,7 @@ static int parse_fanout(const char *s)
 	};
 	unsigned int i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (i = 0; i <= PACKET_FANOUT_XDP; i++)
 		if (names[i] && !strcmp(s, names[i]))
 			return i;
 	errx(2, "fanout: no such type as '%s'", s);
