@@ -17,10 +17,8 @@ static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
 	return static_branch_unlikely(&xsk_tp4_key) && READ_ONCE(pool->tp4);
 }
 #else
-static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
-{
-	return false;
-}
+/* A constant, so that without V4 the object code stays the same */
+#define xsk_is_tp4(pool)	(false && (pool))
 #endif
 
 /* Without CONFIG_PACKET_V4, all calls of the following are optimized out. */
