@@ -430,7 +430,7 @@ def create_linux(repo: str) -> None:
     new = LINUX.with_name("linux.new")
     shutil.rmtree(new, ignore_errors=True)
     LINUX.parent.mkdir(parents=True, exist_ok=True)
-    clone = ["git", "clone", "-q", "--local", "--no-checkout", "-b", "base"]
+    clone = ["git", "clone", "-q", "--no-checkout", "-b", "base"]
     if subprocess.run([*clone, repo, str(new)], check=False).returncode:
         raise Error("cannot clone the base")
     new.rename(LINUX)
