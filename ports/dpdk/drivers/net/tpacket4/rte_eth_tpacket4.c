@@ -63,6 +63,8 @@
 #define OWN_FRAME	2048
 /* Microseconds that poll() polls the device, see SO_BUSY_POLL */
 #define BUSY_USECS	20
+/* Packets of a poll(): those of several bursts, so that there are fewer system calls */
+#define DEFAULT_BUDGET	256
 
 #define ARG_IFACE	"iface"
 #define ARG_START	"start_queue"
@@ -318,6 +320,24 @@ poll_device(struct rx_queue *q)
 	return true;
 }
 
+/* All of a descriptor that the kernel has written, in one load */
+#define DESC_KERNEL	((uint64_t)TP4_DESC_KERNEL << 56)
+#define DESC_CONT	((uint64_t)TP4_PKT_CONT << 56)
+#define DESC_META	((uint64_t)TP4_META << 56)
+#define DESC_ERROR	((uint64_t)UINT8_MAX << 48)
+
+static inline uint64_t
+read_desc(const struct tpacket4_desc *d)
+{
+#if defined(RTE_ARCH_64) && RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
+	return __atomic_load_n(__tp4_word(d), __ATOMIC_ACQUIRE);
+#else
+	uint64_t flags = __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE);
+
+	return d->len | (uint64_t)d->offset << 32 | (uint64_t)d->error << 48 | flags << 56;
+#endif
+}
+
 static inline void
 set_received(struct rte_mbuf *m, uint64_t rearm, uint16_t offset, uint32_t len)
 {
@@ -363,8 +383,8 @@ read_meta(struct rte_mbuf *m, const struct tpacket4_meta *meta)
 }
 
 /* Adds a frame to a packet. Returns the packet if it is complete, else NULL. */
-static struct rte_mbuf *
-add_segment(struct rx_queue *q, struct rte_mbuf *m, uint8_t flags)
+static __rte_noinline struct rte_mbuf *
+add_segment(struct rx_queue *q, struct rte_mbuf *m, bool more)
 {
 	if (!q->head) {
 		q->head = m;
@@ -374,7 +394,7 @@ add_segment(struct rx_queue *q, struct rte_mbuf *m, uint8_t flags)
 		q->head->pkt_len += m->data_len;
 	}
 	q->tail = m;
-	if (flags & TP4_PKT_CONT)
+	if (more)
 		return NULL;
 	m = q->head;
 	q->head = NULL;
@@ -387,7 +407,7 @@ add_segment(struct rx_queue *q, struct rte_mbuf *m, uint8_t flags)
 }
 
 /* A frame came back without a packet. */
-static void
+static __rte_noinline void
 drop_frame(struct rx_queue *q, struct rte_mbuf *m)
 {
 	rte_mempool_put(q->pool, m);
@@ -395,19 +415,21 @@ drop_frame(struct rx_queue *q, struct rte_mbuf *m)
 	q->head = NULL;
 }
 
-/* Gets mbufs for the slots whose mbufs the program gets. */
-static bool
+/* Gets mbufs for the slots whose mbufs the program gets. Returns their number. */
+static __rte_noinline unsigned int
 refill_spare(struct rx_queue *q)
 {
-	if (!rte_mempool_get_bulk(q->pool, q->spare, MAX_SPARE)) {
+	unsigned int nr = q->nr_spare;
+
+	if (!rte_mempool_get_bulk(q->pool, &q->spare[nr], MAX_SPARE - nr)) {
 		q->nr_spare = MAX_SPARE;
-	} else if (!rte_mempool_get(q->pool, q->spare)) {
-		q->nr_spare = 1;
-	} else {
-		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
-		return false;
+	} else if (!nr) {
+		if (rte_mempool_get(q->pool, q->spare))
+			rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
+		else
+			q->nr_spare = 1;
 	}
-	return true;
+	return q->nr_spare;
 }
 
 /*
@@ -417,52 +439,58 @@ refill_spare(struct rx_queue *q)
 static __rte_always_inline uint16_t
 receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
 {
-	const struct tpacket4_queue *r = &q->ring.q;
-	struct tpacket4_desc *d, *first = NULL;
-	unsigned int pos = q->next;
+	struct tpacket4_desc *const ring = q->ring.q.ring;
+	const struct tpacket4_desc *const ring_end = ring + q->ring.q.ring_mask + 1;
+	struct tpacket4_desc *const first = &ring[q->next & q->ring.q.ring_mask], *d = first;
+	struct rte_mbuf **to = bufs;
 	uint64_t idx, first_idx = 0;
+	void *const *spare, *const *last;
 	uint64_t bytes = 0;
-	uint16_t got = 0;
 
-	if (!tp4_desc_ready(&r->ring[pos & r->ring_mask]) && !poll_device(q))
+	if (read_desc(first) & DESC_KERNEL && !poll_device(q))
 		return 0;
-	for (; got < nb; pos++) {
+	if (unlikely(q->nr_spare < nb))
+		nb = RTE_MIN(nb, refill_spare(q));
+	spare = q->spare + q->nr_spare;
+	last = spare - RTE_MIN(nb, q->ring.q.ring_mask + 1);
+	while (spare != last) {
 		struct rte_mbuf *m;
-		uint8_t flags;
+		uint64_t state;
 
-		d = &r->ring[pos & r->ring_mask];
-		if (d == first || !tp4_desc_ready(d))
-			break;
-		if (unlikely(!q->nr_spare) && !refill_spare(q))
+		state = read_desc(d);
+		if (state & DESC_KERNEL)
 			break;
 		m = idx_to_mbuf(q->base, d->idx);
-		idx = mbuf_to_idx(q->base, q->spare[--q->nr_spare]);
-		flags = d->flags;
-		if (unlikely(d->error)) {
-			drop_frame(q, m);
-		} else {
-			set_received(m, q->rearm, d->offset, d->len);
-			bytes += d->len;
-			if (meta && flags & TP4_META)
-				read_meta(m, (void *)((uint8_t *)m + q->lead));
-			if (unlikely(flags & TP4_PKT_CONT || q->head))
-				m = add_segment(q, m, flags);
-			bufs[got] = m;
-			got += !!m;
-		}
-		if (likely(first)) {
+		idx = mbuf_to_idx(q->base, *--spare);
+		if (likely(d != first))
 			tp4_desc_give(d, idx, 0, 0, 0);
-		} else {
-			first = d;
+		else
 			first_idx = idx;
+		if (unlikely(++d == ring_end))
+			d = ring;
+		if (unlikely(state & DESC_ERROR)) {
+			drop_frame(q, m);
+			continue;
 		}
+		set_received(m, q->rearm, state >> 32, state);
+		bytes += (uint32_t)state;
+		if (meta && state & DESC_META)
+			read_meta(m, (void *)((uint8_t *)m + q->lead));
+		if (unlikely(state & DESC_CONT || q->head)) {
+			m = add_segment(q, m, state & DESC_CONT);
+			if (!m)
+				continue;
+		}
+		*to++ = m;
 	}
-	if (first)
+	nb = q->spare + q->nr_spare - spare;
+	if (nb)
 		tp4_desc_give(first, first_idx, 0, 0, 0);
-	q->next = pos;
-	q->packets += got;
+	q->nr_spare -= nb;
+	q->next += nb;
+	q->packets += to - bufs;
 	q->bytes += bytes;
-	return got;
+	return to - bufs;
 }
 
 static uint16_t
@@ -1830,7 +1858,7 @@ static int
 tpacket4_probe(struct rte_vdev_device *vdev)
 {
 	const char *name = rte_vdev_device_name(vdev);
-	struct port *port, options = { .zerocopy = 1, .busy_budget = 64 };
+	struct port *port, options = { .zerocopy = 1, .busy_budget = DEFAULT_BUDGET };
 	struct rte_eth_dev *dev;
 	int i, err;
 
