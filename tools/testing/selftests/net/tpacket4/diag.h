@@ -17,6 +17,7 @@ struct diag {
 	struct packet_diag_ring rx, tx;
 	struct packet_diag_memreg memreg;
 	long zerocopy;			/* -1: no such attribute */
+	struct packet_diag_stats stats;
 };
 
 static inline bool diag_each(struct nlmsghdr *h, void *arg)
@@ -32,6 +33,8 @@ static inline bool diag_each(struct nlmsghdr *h, void *arg)
 	attr_get(h, sizeof(*m), PACKET_DIAG_MEMREG, &d->memreg,
 		 sizeof(d->memreg));
 	d->zerocopy = attr_u32(h, sizeof(*m), PACKET_DIAG_ZEROCOPY);
+	attr_get(h, sizeof(*m), PACKET_DIAG_STATS, &d->stats,
+		 sizeof(d->stats));
 	return true;
 }
 
@@ -48,7 +51,8 @@ static inline int diag_find(unsigned int ino, struct diag *d)
 		.h.nlmsg_type = SOCK_DIAG_BY_FAMILY,
 		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
 		.r.sdiag_family = AF_PACKET,
-		.r.pdiag_show = PACKET_SHOW_INFO | PACKET_SHOW_RING_CFG,
+		.r.pdiag_show = PACKET_SHOW_INFO | PACKET_SHOW_RING_CFG |
+				PACKET_SHOW_STATS,
 	};
 
 	memset(d, 0, sizeof(*d));

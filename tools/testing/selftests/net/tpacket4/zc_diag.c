@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* AF_PACKET V4, zero-copy mode: the socket of a queue is reported by
- * packet_diag and by the queue dump of the netdev family.
+ * packet_diag, with its statistics, and by the queue dump of the netdev family.
  */
 #include "diag.h"
 #include "netdev.h"
@@ -60,6 +60,83 @@ TEST_F(diag, packet_diag)
 	EXPECT_EQ(1, diag_zerocopy(self->ino_b));
 	ASSERT_EQ(0, run_ip("link del %s\n", if_b));
 	EXPECT_EQ(-1, diag_zerocopy(self->ino_b));
+}
+
+/* The counters of a socket in packet_diag */
+static struct packet_diag_stats diag_stats(unsigned int ino)
+{
+	struct diag d;
+
+	diag_find(ino, &d);
+	return d.stats;
+}
+
+/* The same when it has got @packets, which may be counted after they arrive */
+static struct packet_diag_stats diag_stats_of(unsigned int ino,
+					      unsigned int packets)
+{
+	__u64 end = now_ms() + WAIT_MS;
+	struct packet_diag_stats st;
+
+	do {
+		st = diag_stats(ino);
+	} while (st.pds_packets < packets && now_ms() < end);
+	return st;
+}
+
+/* The totals go on, whoever reads and clears PACKET_STATISTICS. */
+TEST_F(diag, statistics)
+{
+	unsigned int nr = 2 * pv4_min_descs(), sent = 0, i;
+	struct tpacket4_desc bad = { .idx = UINT32_MAX, .len = 60 };
+	struct zc *a = &self->a, *b = &self->b;
+	__u64 end = now_ms() + WAIT_MS;
+	struct packet_diag_stats st;
+	struct tpacket_stats_v4 own;
+
+	if (diag_zerocopy(self->ino_a) == -ENOENT)
+		SKIP(return, "needs CONFIG_PACKET_DIAG");
+	ASSERT_EQ(0, zc_set(a, 1));
+	ASSERT_EQ(0, zc_set(b, 1));
+	st = diag_stats(self->ino_b);
+	EXPECT_EQ(0U, st.pds_packets);
+	EXPECT_EQ(0U, st.pds_drops);
+	for (i = 0; i < 3; i++) {
+		pass_one_by_one(_metadata, a, b, 100, 20);
+		sent += 20;
+		st = diag_stats_of(self->ino_b, sent);
+		EXPECT_EQ(sent, st.pds_packets);
+		EXPECT_EQ(sent, diag_stats(self->ino_a).pds_tx_descs);
+		if (i != 1)
+			continue;
+		ASSERT_EQ(0, pv4_stats(b->s.fd, &own));
+		EXPECT_EQ(sent, own.tp_packets);
+	}
+
+	/* more than there are frames for */
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, zc_send_seq(a, 100, i));
+		ASSERT_TRUE(zc_reap_all(a, WAIT_MS));
+	}
+	sent += nr;
+	st = diag_stats_of(self->ino_b, sent);
+	EXPECT_EQ(sent, st.pds_packets);
+	EXPECT_LT(0U, st.pds_drops);
+	EXPECT_EQ(st.pds_drops, st.pds_rx_ring_full + st.pds_rx_no_desc);
+	EXPECT_EQ(sent, diag_stats(self->ino_a).pds_tx_descs);
+	ASSERT_EQ(0, pv4_stats(b->s.fd, &own));
+	EXPECT_EQ(st.pds_drops, own.tp_drops);
+	EXPECT_EQ(st.pds_drops, diag_stats(self->ino_b).pds_drops);
+	EXPECT_EQ(sent, diag_stats(self->ino_b).pds_packets);
+
+	/* a descriptor that is refused */
+	EXPECT_EQ(0U, diag_stats(self->ino_a).pds_tx_invalid_descs);
+	pv4_post(&a->s.tx, &bad, 1);
+	ASSERT_EQ(0, zc_kick(a));
+	do {
+		st = diag_stats(self->ino_a);
+	} while (!st.pds_tx_invalid_descs && now_ms() < end);
+	EXPECT_EQ(1U, st.pds_tx_invalid_descs);
 }
 
 /* ---- the netdev family ---- */
