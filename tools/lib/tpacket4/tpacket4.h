@@ -129,7 +129,7 @@ int ftruncate(int fd, __off_t length);
 #define TP4_MFD_ALLOW_SEALING	2u
 #define TP4_MFD_HUGETLB		4u
 
-/* Maximum number of sockets of tp4_wait_any() */
+/* Maximum number of sockets of tp4_wait_any(), and of tp4_open_queues() */
 #define TP4_WAIT_MAX		64
 
 /* Maximum number of pauses between two checks of an empty ring. */
@@ -1681,6 +1681,208 @@ TP4_API int tp4_stats(const struct tp4_socket *s,
 	if (getsockopt(__tp4_fd(s), SOL_PACKET, PACKET_STATISTICS, st, &len))
 		return -errno;
 	return 0;
+}
+
+/* --- several queue pairs -------------------------------------------------- */
+
+/**
+ * struct tp4_queues - a socket in zero-copy mode for each of several queue pairs
+ * @s: the sockets, of queue pairs with consecutive numbers
+ * @nr: how many
+ * @turn: the socket that tp4_peek_queues() has checked last
+ * @failed: the step in which tp4_open_queues() or tp4_bind_queues() has failed,
+ *          for tp4_strerror()
+ *
+ * The sockets are those of tp4_open(), and all functions for a socket or ring
+ * can be used with them. A zeroed structure has no sockets.
+ */
+struct tp4_queues {
+	struct tp4_socket s[TP4_WAIT_MAX];
+	unsigned int nr;
+	unsigned int turn;
+	enum tp4_where failed;
+};
+
+/**
+ * tp4_close_queues - close the sockets of several queue pairs
+ * @q: queues; nothing is done if they are not open
+ */
+TP4_API void tp4_close_queues(struct tp4_queues *q)
+{
+	while (q->nr)
+		tp4_close(&q->s[--q->nr]);
+}
+
+/**
+ * tp4_open_queues - create a socket for each of several queue pairs
+ * @q: queues, which are overwritten
+ * @first: number of the first queue pair
+ * @nr: how many, up to %TP4_WAIT_MAX; tp4_device() returns how many a device has
+ * @opt: options of each socket, without fd; all of them use the same area
+ *
+ * Each socket has the rings that @opt describes. Before tp4_bind_queues(), post
+ * different frames on each Rx ring, and set other options on the sockets.
+ *
+ * Return: 0, or -errno as for tp4_open() and tp4_zerocopy(); %EINVAL if @nr is 0
+ * or too large. tp4_strerror() of @q->failed describes it, and no socket is
+ * open.
+ */
+TP4_API int tp4_open_queues(struct tp4_queues *q, unsigned int first,
+			    unsigned int nr, const struct tp4_options *opt)
+{
+	struct tp4_options o = *opt;
+	struct tp4_socket *s;
+	int err;
+
+	memset(q, 0, sizeof(*q));
+	q->failed = TP4_IN_OPTIONS;
+	if (!nr || nr > TP4_WAIT_MAX || o.fd)
+		return -EINVAL;
+	while (q->nr < nr) {
+		s = &q->s[q->nr];
+		err = tp4_open(s, &o);
+		q->failed = s->failed;
+		if (!err) {
+			q->failed = TP4_IN_ZEROCOPY;
+			err = tp4_zerocopy(s, (int)(first + ++q->nr));
+		}
+		if (err) {
+			tp4_close_queues(q);
+			return err;
+		}
+#ifdef TP4_DEBUG
+		s->rx.area = opt->area;
+		s->tx.area = opt->area;
+#endif
+		/* The first socket has registered the area. */
+		if (o.area) {
+			o.area = NULL;
+			o.headroom = 0;
+			o.mr_fd = s->fd;
+		}
+	}
+	return 0;
+}
+
+/**
+ * tp4_bind_queues - bind the sockets and start to receive
+ * @q: queues
+ * @ifindex: interface
+ *
+ * Return: 0, or -errno as for tp4_bind(): %ENXIO if the interface has less queue
+ * pairs, %EBUSY if one is in use. tp4_strerror() of @q->failed describes it. The
+ * sockets stay open, and some may be bound.
+ */
+TP4_API int tp4_bind_queues(struct tp4_queues *q, int ifindex)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < q->nr && !err; i++)
+		err = tp4_bind(&q->s[i], ifindex);
+	if (err)
+		q->failed = TP4_IN_BIND;
+	return err;
+}
+
+/**
+ * tp4_peek_queues - check for packets on any of the queue pairs
+ * @q: queues
+ * @max: maximum number of slots; at least as many as the longest packet takes
+ * @n: set to the number of slots returned, 0 to @max
+ *
+ * The sockets take turns. The slots are those of the Rx ring of the socket that
+ * is returned: take, recycle or forward all of them, on the Tx ring of this or
+ * any other of the sockets, before the next call. The last slot is the last one
+ * of its packet, so that packets of different sockets do not mix.
+ *
+ * Return: the socket, or NULL if none has packets.
+ */
+TP4_API struct tp4_socket *tp4_peek_queues(struct tp4_queues *q,
+					   unsigned int max, unsigned int *n)
+{
+	struct tp4_socket *s;
+	unsigned int i, m;
+
+	for (i = 0; i < q->nr; i++) {
+		if (++q->turn >= q->nr)
+			q->turn = 0;
+		s = &q->s[q->turn];
+		m = tp4_ring_peek(&s->rx, max);
+		while (m && (tp4_ring_at(&s->rx, m - 1)->flags & TP4_PKT_CONT))
+			m--;
+		if (m) {
+			*n = m;
+			return s;
+		}
+	}
+	*n = 0;
+	return NULL;
+}
+
+/**
+ * tp4_refill_queues - post frames that were sent as empty frames (Tx to Rx)
+ * @q: queues
+ * @tx: transmit ring of any socket with the same area
+ * @n: number of slots, at most what tp4_ring_peek() on @tx returned
+ *
+ * For programs that forward packets to another queue pair than that which has
+ * received them. The Rx rings with the fewest frames get them. Call
+ * tp4_rx_need_kick() for each socket afterwards, unless tp4_wait_queues() follows.
+ *
+ * Return: the number of frames posted, less than @n if all Rx rings are full.
+ */
+TP4_API unsigned int tp4_refill_queues(struct tp4_queues *q,
+				       struct tp4_ring *tx, unsigned int n)
+{
+	unsigned int i, m, most, left = n;
+	struct tp4_ring *rx;
+
+	do {
+		rx = &q->s[0].rx;
+		for (i = 1, most = 0; i < q->nr; i++) {
+			m = tp4_ring_free(&q->s[i].rx);
+			if (m > tp4_ring_free(rx)) {
+				most = tp4_ring_free(rx);
+				rx = &q->s[i].rx;
+			} else if (m > most) {
+				most = m;
+			}
+		}
+		/* until it has as little room as the next one, and one more */
+		m = tp4_ring_free(rx) - most + 1;
+		m = tp4_ring_refill(tx, rx, m < left ? m : left);
+		left -= m;
+	} while (left && m);
+	return n - left;
+}
+
+/**
+ * tp4_wait_queues - sleep until a ring of any of the sockets needs attention
+ * @q: queues
+ * @events: POLLIN and/or POLLOUT
+ * @timeout: milliseconds; -1 for no limit
+ *
+ * Return: as for tp4_wait(), the events of all sockets together.
+ */
+TP4_API int tp4_wait_queues(struct tp4_queues *q, short events, int timeout)
+{
+	struct tp4_socket *all[TP4_WAIT_MAX];
+	int n, err = 0, got = 0, ready[TP4_WAIT_MAX];
+	unsigned int i;
+
+	if (q->nr == 1)
+		return tp4_wait(&q->s[0], events, timeout);
+	for (i = 0; i < q->nr; i++)
+		all[i] = &q->s[i];
+	n = q->nr ? tp4_wait_any(all, q->nr, events, timeout, ready) : -EBADF;
+	for (i = 0; n > 0 && i < q->nr; i++) {
+		if (ready[i] < 0)
+			err = ready[i];
+		else
+			got |= ready[i];
+	}
+	return n < 0 ? n : err ? err : got;
 }
 
 /* --- busy polling -------------------------------------------------------- */

@@ -264,5 +264,9 @@ test_forward_sleeps
 tc qdisc add dev tp4A root netem delay 200ms limit 10000
 check "the loop in README.md forwards each packet once" \
 	timeout 120 ./forward tp4A tp4B
+# The device is down.
+ip link set tp4A up
+check "the loop in README.md for several queue pairs receives" \
+	timeout 120 ./forward tp4A tp4B drop
 echo "1..$number"
 exit $failed

@@ -6,7 +6,8 @@
  * PEER once, in order, rewritten once, and with its checksum still to be
  * computed; then IF goes down, and the loop has to end with that error.
  *
- * With PACKETS 0, the loop with a pool is run instead.
+ * With PACKETS 0, the loop with a pool is run instead; with "drop", the one that
+ * drops the packets of several queue pairs, of which IF has one.
  */
 #include <err.h>
 #include <net/if.h>
@@ -32,6 +33,7 @@ static void rewrite(__u8 *data, __u32 len)
 #include "readme.inc"
 
 static struct tp4_socket s;
+static struct tp4_queues queues;
 static struct tp4_area area;
 static int result;
 
@@ -137,6 +139,43 @@ static void test_pool(int plain, int ifindex, unsigned int packets)
 	printf("%u packets were forwarded with a pool\n", got);
 }
 
+static void *run_drop(void *ifindex)
+{
+	result = drop_all(&queues, &area, *(int *)ifindex, 1);
+	return ifindex;
+}
+
+/* Run drop_all() until it has posted the frames of the ring again, twice. */
+static void test_drop(int peer, int ifindex, const char *ifname)
+{
+	unsigned int seq = 0, got = 0;
+	struct tpacket_stats_v4 st;
+	pthread_t thread;
+	char down[64];
+	int plain;
+
+	plain = open_plain(peer);
+	if (pthread_create(&thread, NULL, run_drop, &ifindex))
+		errx(1, "cannot make a thread");
+	while (got < 3000) {
+		send_packet(plain, seq++);
+		if (seq % 32)
+			continue;
+		usleep(1000);
+		if (!__atomic_load_n(&queues.nr, __ATOMIC_ACQUIRE))
+			continue;
+		check(tp4_stats(&queues.s[0], &st), "statistics");
+		got += st.tp_packets - st.tp_drops;
+	}
+	snprintf(down, sizeof(down), "ip link set %s down", ifname);
+	if (system(down))
+		errx(1, "%s", down);
+	pthread_join(thread, NULL);
+	if (result != -ENETDOWN)
+		errx(1, "drop_all() returned %d, not ENETDOWN", result);
+	printf("more than 3000 packets were dropped\n");
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int packets = atoi(argc == 4 ? argv[3] : PACKETS);
@@ -148,7 +187,11 @@ int main(int argc, char **argv)
 	int plain;
 
 	if (!ifindex || !peer)
-		errx(2, "usage: forward IF PEER [PACKETS]");
+		errx(2, "usage: forward IF PEER [PACKETS|drop]");
+	if (argc == 4 && !strcmp(argv[3], "drop")) {
+		test_drop(peer, ifindex, argv[1]);
+		return 0;
+	}
 	check(open_socket(&s, &area), "V4 socket");
 	tp4_ring_fill(&s.rx, 0, 1024);
 	check(tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");

@@ -21,6 +21,7 @@
 #define SIZE		2048u
 #define WAIT_MS		20000	/* emulated, on a busy machine */
 #define HUGE_PAGES	"/proc/sys/vm/nr_hugepages"
+#define NO_IPV6(name)	"/proc/sys/net/ipv6/conf/" name "/disable_ipv6"
 
 static const char *ifname;
 static int ifindex, peerindex;
@@ -31,6 +32,7 @@ static jmp_buf end_of_test;
 
 static struct tp4_area area;
 static struct tp4_socket s, peer;
+static struct tp4_queues queues;
 static __u64 memory[4 * NR];
 static struct tp4_pool pool;
 
@@ -1177,6 +1179,240 @@ static void a_queue_feeds_a_fanout_group(void)
 	tp4_close(&member);
 }
 
+static void remove_pair(void)
+{
+	if (if_nametoindex("tp4C"))
+		CHECK_EQ(0, system("ip link del tp4C"));
+}
+
+/* Another veth pair, tp4C and tp4D, with queues; return its first index. */
+static int make_pair(unsigned int nr)
+{
+	char command[200], queues_of[60];
+
+	remove_pair();
+	snprintf(queues_of, sizeof(queues_of), "numtxqueues %u numrxqueues %u",
+		 nr, nr);
+	snprintf(command, sizeof(command),
+		 "ip link add tp4C %s type veth peer name tp4D %s", queues_of,
+		 queues_of);
+	CHECK_EQ(0, system(command));
+	/* No neighbour discovery; without IPv6, there are no such files. */
+	write_file(NO_IPV6("tp4C"), "1");
+	write_file(NO_IPV6("tp4D"), "1");
+	CHECK_EQ(0, set_up("tp4C", 1));
+	CHECK_EQ(0, set_up("tp4D", 1));
+	return (int)if_nametoindex("tp4C");
+}
+
+/* queues, of nr queue pairs of the device from first on, of its own area */
+static void open_queues(unsigned int first, unsigned int nr, int index)
+{
+	struct tp4_options opt = options(NR, NR);
+	unsigned int i;
+
+	CHECK_EQ(0, tp4_area_create(&area, nr * NR + 2 * NR, SIZE));
+	CHECK_EQ(0, tp4_open_queues(&queues, first, nr, &opt));
+	CHECK_EQ(nr, queues.nr);
+	for (i = 0; i < nr; i++)
+		CHECK_EQ(NR, tp4_ring_fill(&queues.s[i].rx, i * NR, NR));
+	CHECK_EQ(0, tp4_bind_queues(&queues, index));
+}
+
+/* peer, in zero-copy mode on a queue pair of the other end, with frames of its
+ * own, after those of nr rings: the receiver keeps what it gets.
+ */
+static void open_sender(unsigned int queue, unsigned int nr)
+{
+	struct tp4_options opt = options(0, NR);
+
+	opt.area = NULL;
+	opt.mr_fd = queues.s[0].fd;
+	tp4_close(&peer);
+	CHECK_EQ(0, tp4_open(&peer, &opt));
+	CHECK_EQ(0, tp4_zerocopy(&peer, (int)queue + 1));
+	CHECK_EQ(0, tp4_bind(&peer, (int)if_nametoindex("tp4D")));
+	tp4_pool_init(&pool, memory, nr * NR + queue * 64, 64);
+}
+
+/* Send packets to a queue pair of the first end, until they are on a ring. */
+static void send_to_queue(unsigned int queue, unsigned int n,
+			  struct tp4_socket *to, unsigned int nr)
+{
+	open_sender(queue, nr);
+	CHECK_EQ(n, put(&peer, n, 200, queue * 50));
+	CHECK_EQ(n, wait_tx(&peer, n));
+	CHECK_EQ(0, tp4_ring_error(&peer.tx, n));
+	CHECK_EQ(n, wait_rx(to, n));
+}
+
+/* The socket that tp4_peek_queues() finds, sooner or later */
+static struct tp4_socket *wait_queues(unsigned int max, unsigned int *n)
+{
+	long long end = now_ms() + WAIT_MS;
+	struct tp4_socket *got;
+	int e;
+
+	do {
+		got = tp4_peek_queues(&queues, max, n);
+		if (got)
+			return got;
+		e = tp4_wait_queues(&queues, POLLIN, WAIT_MS);
+		CHECK(e == POLLIN || !e);
+	} while (now_ms() < end);
+	return NULL;
+}
+
+/* Each packet comes once, from the queue pair that it was sent to. */
+static void queues_receive(unsigned int nr)
+{
+	unsigned int i, n, q, all, got[4] = { 0 };
+	int index = make_pair(nr);
+	struct tp4_socket *from;
+
+	open_queues(0, nr, index);
+	CHECK(!tp4_peek_queues(&queues, 64, &n));
+	CHECK_EQ(0, n);
+	CHECK_EQ(0, tp4_wait_queues(&queues, POLLIN, 0));
+	for (q = 0; q < nr; q++)
+		send_to_queue(q, 50, &queues.s[q], nr);
+	CHECK_EQ(POLLIN, tp4_wait_queues(&queues, POLLIN, WAIT_MS));
+	for (all = 0; all < 50 * nr; all += n) {
+		from = wait_queues(20, &n);
+		CHECK(from && n && n <= 20);
+		CHECK_EQ(0, tp4_ring_error(&from->rx, n));
+		q = (unsigned int)(from - queues.s);
+		/* fair: none is ahead by more than one batch */
+		for (i = 0; i < nr; i++)
+			CHECK(got[q] <= got[i]);
+		for (i = 0; i < n; i++)
+			CHECK(is_packet(tp4_data(&area,
+						 tp4_ring_at(&from->rx, i)),
+					200, q * 50 + got[q]++));
+		tp4_ring_recycle(&from->rx, n);
+	}
+	for (i = 0; i < nr; i++)
+		CHECK_EQ(50, got[i]);
+	CHECK(!tp4_peek_queues(&queues, 64, &n));
+	CHECK_EQ(0, tp4_wait_queues(&queues, POLLIN, 0));
+
+	/* They are told once that the device is down. */
+	CHECK_EQ(0, set_up("tp4C", 0));
+	CHECK_EQ(-ENETDOWN, tp4_wait_queues(&queues, POLLIN, WAIT_MS));
+	CHECK_EQ(0, tp4_wait_queues(&queues, POLLIN, 0));
+	tp4_close_queues(&queues);
+	CHECK_EQ(0, queues.nr);
+	CHECK_EQ(-EBADF, tp4_wait_queues(&queues, POLLIN, 0));
+	CHECK(!tp4_peek_queues(&queues, 64, &n));
+}
+
+static void one_queue_receives(void)
+{
+	queues_receive(1);
+}
+
+static void two_queues_receive(void)
+{
+	queues_receive(2);
+}
+
+static void four_queues_receive(void)
+{
+	queues_receive(4);
+}
+
+/* From queue pair 1 and 2 of four, out by 2, and the frames go where some lack. */
+static void queues_forward_where_the_caller_wants(void)
+{
+	struct tp4_socket *from, *to = &queues.s[1];
+	unsigned int n, all;
+
+	open_queues(1, 2, make_pair(4));
+	send_to_queue(1, 30, &queues.s[0], 2);
+	send_to_queue(2, 60, &queues.s[1], 2);
+	tp4_close(&peer);
+	for (all = 0; all < 90; all += n) {
+		from = wait_queues(64, &n);
+		CHECK(from);
+		CHECK_EQ(n, tp4_ring_forward(&from->rx, &to->tx, n));
+		CHECK_EQ(30 * (1 + (unsigned int)(from - queues.s)), n);
+	}
+	CHECK(tp4_kick(to, 0) >= 0);
+	CHECK_EQ(90, wait_tx(to, 90));
+	CHECK_EQ(0, tp4_ring_error(&to->tx, 90));
+	CHECK_EQ(30, tp4_ring_free(&queues.s[0].rx));
+	CHECK_EQ(60, tp4_ring_free(&queues.s[1].rx));
+	/* The emptier one first, then both alike */
+	CHECK_EQ(29, tp4_refill_queues(&queues, &to->tx, 29));
+	CHECK_EQ(30, tp4_ring_free(&queues.s[0].rx));
+	CHECK_EQ(31, tp4_ring_free(&queues.s[1].rx));
+	CHECK_EQ(31, tp4_refill_queues(&queues, &to->tx, 31));
+	CHECK_EQ(15, tp4_ring_free(&queues.s[0].rx));
+	CHECK_EQ(15, tp4_ring_free(&queues.s[1].rx));
+	CHECK_EQ(30, tp4_ring_peek(&to->tx, NR));
+	CHECK_EQ(30, tp4_refill_queues(&queues, &to->tx, 30));
+	CHECK_EQ(0, tp4_ring_free(&queues.s[0].rx));
+	CHECK_EQ(0, tp4_ring_free(&queues.s[1].rx));
+}
+
+/* A packet of several frames is not divided, whatever others send. */
+static void queues_keep_packets_whole(void)
+{
+	struct tpacket4_desc d[6];
+	struct tp4_socket *from;
+	unsigned int i, n;
+
+	open_queues(0, 2, make_pair(2));
+	open_sender(0, 2);
+	memset(d, 0, sizeof(d));
+	for (i = 0; i < 6; i++) {
+		d[i].idx = 2 * NR + i;
+		d[i].len = 500;
+		d[i].offset = TP4_ZC_HEADROOM;
+		d[i].flags = i % 3 < 2 ? TP4_PKT_CONT : 0;
+		fill(tp4_data(&area, &d[i]), 500, i);
+	}
+	CHECK_EQ(6, tp4_ring_send(&peer.tx, d, 6));
+	CHECK(tp4_kick(&peer, 0) >= 0);
+	CHECK_EQ(6, wait_tx(&peer, 6));
+	CHECK_EQ(0, tp4_ring_error(&peer.tx, 6));
+	for (i = 0; i < 2; i++) {
+		from = wait_queues(5, &n);
+		CHECK(from);
+		CHECK(!(tp4_ring_at(&from->rx, n - 1)->flags & TP4_PKT_CONT));
+		CHECK_EQ(3, n);
+		tp4_ring_recycle(&from->rx, n);
+	}
+	CHECK(!tp4_peek_queues(&queues, 5, &n));
+}
+
+static void queues_are_opened_all_or_none(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	int index = make_pair(2);
+
+	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
+	CHECK_EQ(-EINVAL, tp4_open_queues(&queues, 0, 0, &opt));
+	CHECK_EQ(-EINVAL, tp4_open_queues(&queues, 0, TP4_WAIT_MAX + 1, &opt));
+	opt.fd = 1;
+	CHECK_EQ(-EINVAL, tp4_open_queues(&queues, 0, 1, &opt));
+	CHECK_EQ(TP4_IN_OPTIONS, queues.failed);
+	opt.fd = 0;
+	opt.rx_nr = 3;
+	CHECK_EQ(-EINVAL, tp4_open_queues(&queues, 0, 2, &opt));
+	CHECK_EQ(TP4_IN_RING, queues.failed);
+	CHECK_EQ(0, queues.nr);
+	opt.rx_nr = NR;
+	/* The device has two. */
+	CHECK_EQ(0, tp4_open_queues(&queues, 1, 2, &opt));
+	CHECK_EQ(-ENXIO, tp4_bind_queues(&queues, index));
+	CHECK_EQ(TP4_IN_BIND, queues.failed);
+	tp4_close_queues(&queues);
+	/* Nothing is left in use. */
+	CHECK_EQ(0, tp4_open_queues(&queues, 0, 2, &opt));
+	CHECK_EQ(0, tp4_bind_queues(&queues, index));
+}
+
 /* A ring that has run dry is filled; is that all the device has to be told? */
 static void dry_receiver_goes_on_when_told(void)
 {
@@ -1303,6 +1539,12 @@ static const struct {
 	TEST(promiscuous_until_the_socket_is_closed),
 	TEST(zero_copy_carries_packets_both_ways),
 	TEST(a_queue_feeds_a_fanout_group),
+	TEST(one_queue_receives),
+	TEST(two_queues_receive),
+	TEST(four_queues_receive),
+	TEST(queues_forward_where_the_caller_wants),
+	TEST(queues_keep_packets_whole),
+	TEST(queues_are_opened_all_or_none),
 	TEST(dry_receiver_goes_on_when_told),
 	TEST(sender_that_kicks_when_asked_loses_nothing),
 	TEST(end_of_zero_copy_is_an_error_of_each_frame),
@@ -1319,6 +1561,8 @@ static int run(unsigned int i)
 	skipped = NULL;
 	if (!setjmp(end_of_test))
 		tests[i].run();
+	tp4_close_queues(&queues);
+	remove_pair();
 	tp4_close(&peer);
 	tp4_close(&s);
 	tp4_area_destroy(&area);
