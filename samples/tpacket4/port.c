@@ -3,7 +3,6 @@
  * A port: one socket with its rings, of any version. Opening it, and one round
  * of each benchmark.
  */
-#include <linux/filter.h>
 #include <net/if.h>
 #include <unistd.h>
 
@@ -26,14 +25,11 @@ static const struct ring_ops *ring_of(const struct config *cfg)
 	}
 }
 
-/* A packet socket that is not bound yet */
-static void packet_open(struct port *p)
+/* Options of a packet socket that is not bound yet */
+static void packet_options(struct port *p)
 {
 	int e, sndbuf = SNDBUF;
 
-	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (p->fd < 0)
-		err(1, "socket");
 	if (p->tx) {
 		e = tp4_setopt(p->fd, PACKET_QDISC_BYPASS, p->cfg->bypass);
 		if (e)
@@ -112,48 +108,6 @@ static void busy_poll_start(struct port *p)
 		errx(1, "SO_BUSY_POLL: %s", strerror(-e));
 }
 
-/* A program that looks at one byte of the packet, for PACKET_FANOUT_CBPF */
-static void fanout_program(struct port *p)
-{
-	struct sock_filter code[] = {
-		/* UDP over IPv4: the low byte of the source port */
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 21),
-		BPF_STMT(BPF_RET | BPF_A, 0),
-	};
-	struct sock_fprog prog = { .len = 2, .filter = code };
-
-	if (setsockopt(p->fd, SOL_PACKET, PACKET_FANOUT_DATA, &prog,
-		       sizeof(prog)))
-		err(1, "PACKET_FANOUT_DATA");
-}
-
-static void fanout_join(struct port *p)
-{
-	unsigned int type = p->cfg->fanout |
-			    PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
-	struct tp4_socket s = { .fd = p->fd };
-	int e;
-
-	e = tp4_fanout(&s, getpid(), type);
-	if (e)
-		errx(1, "PACKET_FANOUT: %s", strerror(-e));
-	if (p->cfg->fanout == PACKET_FANOUT_CBPF)
-		fanout_program(p);
-}
-
-/* Let the queue of this socket feed the group that it has joined. */
-void port_feed(struct port *p)
-{
-	struct tp4_socket s = { .fd = p->fd };
-	int e;
-
-	e = tp4_zerocopy(&s, p->cfg->zerocopy);
-	if (e)
-		errx(1, "%s: zero-copy on queue pair %d: %s",
-		     p->cfg->ifname[p->end], p->cfg->zerocopy - 1,
-		     tp4_strerror(TP4_IN_ZEROCOPY, e));
-}
-
 /* The nr-th socket of an end */
 void port_open(struct port *p, const struct config *cfg, int end,
 	       unsigned int nr)
@@ -166,7 +120,8 @@ void port_open(struct port *p, const struct config *cfg, int end,
 	p->cfg = cfg;
 	p->ops = ring_of(cfg);
 	p->end = end;
-	p->queue = nr + (cfg->zerocopy ? cfg->zerocopy - 1 : 0);
+	p->nr = nr;
+	p->queue = nr + cfg->first_queue;
 	p->part = cfg->fanout < 0 ? (unsigned int)end : nr;
 	p->zerocopy = cfg->zerocopy && cfg->fanout < 0;
 	p->fd = -1;
@@ -177,23 +132,24 @@ void port_open(struct port *p, const struct config *cfg, int end,
 	if (!p->ifindex)
 		err(1, "%s", cfg->ifname[end]);
 
-	if (p->ops->is_packet)
-		packet_open(p);
-	if (cfg->promisc && p->ops->is_packet)
-		promisc(p);
-	if (cfg->busy_poll && p->ops->is_packet)
-		busy_poll_start(p);
-	p->ops->open(p);
-	if (p->ops->is_packet) {
-		packet_bind(p);
-		if (cfg->fanout >= 0)
-			fanout_join(p);
-		return;
+	/* With a queue of its own, open() makes the packet socket. */
+	if (p->ops->is_packet && !p->zerocopy) {
+		p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+		if (p->fd < 0)
+			err(1, "socket");
 	}
+	p->ops->open(p);
+	if (p->ops->is_packet)
+		packet_options(p);
 	if (cfg->promisc)
 		promisc(p);
 	if (cfg->busy_poll)
 		busy_poll_start(p);
+	if (!p->ops->is_packet)
+		return;
+	packet_bind(p);
+	if (cfg->fanout >= 0)
+		fanout_join(p);
 }
 
 void port_close(struct port *p)

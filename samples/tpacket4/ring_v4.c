@@ -9,7 +9,8 @@
 #include "tpbench.h"
 
 struct v4 {
-	struct tp4_socket sock;
+	struct tp4_socket *sock;	/* own, or of the queues of the end */
+	struct tp4_socket own;
 	struct tp4_area area;
 	struct tp4_pool pool;		/* frames for packets of our own */
 	__u64 *frames;			/* the pool's memory */
@@ -22,6 +23,10 @@ struct v4 {
 /* --shared: one area for both ends, registered with a socket of its own. */
 static struct tp4_area shared_area;
 static int shared_fd = -1;
+
+/* Zero-copy mode: the queues of each end, and their packet memory */
+static struct tp4_queues queues[2];
+static struct tp4_area queue_area[2];
 
 static void check(int e, enum tp4_where where, const char *what)
 {
@@ -42,6 +47,43 @@ void v4_share_area(const struct config *cfg)
 	      "packet memory (has this kernel CONFIG_PACKET_V4?)");
 }
 
+/* Open the sockets of all queues with the first one, and take that of this one. */
+static void queue_open(struct port *p, struct v4 *v, struct tp4_options *opt,
+		       unsigned int nr)
+{
+	struct tp4_area *area = &queue_area[p->end];
+	struct tp4_queues *q = &queues[p->end];
+
+	if (p->nr == 0) {
+		if (!p->cfg->shared) {
+			check(tp4_area_create(area, nr * p->cfg->queues,
+					      FRAME_SIZE),
+			      TP4_IN_AREA, "packet memory");
+			opt->area = area;
+		}
+		opt->fd = 0;
+		check(tp4_open_queues(q, p->queue, p->cfg->queues, opt),
+		      q->failed, "set-up");
+	}
+	if (!p->cfg->shared)
+		v->area = *area;
+	v->offset = TP4_ZC_HEADROOM;
+	v->sock = &q->s[p->nr];
+	p->fd = v->sock->fd;
+}
+
+static void socket_open(struct port *p, struct v4 *v, struct tp4_options *opt,
+			unsigned int nr)
+{
+	if (!p->cfg->shared) {
+		check(tp4_area_create(&v->area, nr, FRAME_SIZE), TP4_IN_AREA,
+		      "packet memory");
+		opt->area = &v->area;
+	}
+	v->sock = &v->own;
+	check(tp4_open(v->sock, opt), v->own.failed, "set-up");
+}
+
 static void v4_open(struct port *p)
 {
 	unsigned int nr = p->cfg->ring * (p->rx + p->tx), first = 0;
@@ -53,7 +95,6 @@ static void v4_open(struct port *p)
 	struct v4 *v = calloc(1, sizeof(*v));
 	__u8 packet[FRAME_SIZE];
 	unsigned int i;
-	int e;
 
 	if (!v)
 		err(1, "V4");
@@ -67,18 +108,13 @@ static void v4_open(struct port *p)
 		v->area = shared_area;
 		first = p->part * nr;
 		opt.mr_fd = shared_fd;
-	} else {
-		check(tp4_area_create(&v->area, nr, FRAME_SIZE), TP4_IN_AREA,
-		      "packet memory");
-		opt.area = &v->area;
+	} else if (p->zerocopy) {
+		first = p->nr * nr;
 	}
-	e = tp4_open(&v->sock, &opt);
-	check(e, v->sock.failed, "set-up");
-	if (p->zerocopy) {
-		check(tp4_zerocopy(&v->sock, p->queue + 1), TP4_IN_ZEROCOPY,
-		      "PACKET_ZEROCOPY");
-		v->offset = TP4_ZC_HEADROOM;
-	}
+	if (p->zerocopy)
+		queue_open(p, v, &opt, nr);
+	else
+		socket_open(p, v, &opt, nr);
 
 	packet_make(packet, p->cfg->size, 0);
 	for (i = first; p->tx && i < first + nr; i++)
@@ -86,7 +122,7 @@ static void v4_open(struct port *p)
 		       p->cfg->size);
 	tp4_pool_init(&v->pool, v->frames, first, nr);
 	if (p->rx) {
-		v->pool.nr -= tp4_ring_post(&v->sock.rx,
+		v->pool.nr -= tp4_ring_post(&v->sock->rx,
 					    v->frames + nr - p->cfg->ring,
 					    p->cfg->ring);
 	}
@@ -96,9 +132,10 @@ static void v4_close(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	tp4_close(&v->sock);
+	tp4_close(v->sock);
 	p->fd = -1;
-	if (!p->cfg->shared)
+	/* With several queues, it is the memory of all of them. */
+	if (!p->cfg->shared && (!p->zerocopy || p->nr == 0))
 		tp4_area_destroy(&v->area);
 	free(v->batch);
 	free(v->frames);
@@ -113,7 +150,7 @@ static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 				bool swap)
 {
 	/* Copies, which no store to a packet makes the compiler load again */
-	const struct tp4_ring rx = v->sock.rx;
+	const struct tp4_ring rx = v->sock->rx;
 	const struct tp4_area area = v->area;
 	const bool verify = p->cfg->verify;
 	unsigned int i, packets = n;
@@ -143,23 +180,23 @@ static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 /* Frames were lent: tell the device, should it wait for that. */
 static void rx_lent(struct port *p, struct v4 *v)
 {
-	if (!tp4_rx_need_kick(&v->sock))
+	if (!tp4_rx_need_kick(v->sock))
 		return;
 	p->n.kicks++;
-	check(tp4_rx_kick(&v->sock), TP4_IN_WAIT, "poll");
+	check(tp4_rx_kick(v->sock), TP4_IN_WAIT, "poll");
 }
 
 static unsigned int v4_rx_drop(struct port *p, unsigned int max)
 {
 	struct v4 *v = p->ring;
-	unsigned int packets, n = tp4_ring_peek(&v->sock.rx, max);
+	unsigned int packets, n = tp4_ring_peek(&v->sock->rx, max);
 
 	packets = look(p, v, n, false);
-	tp4_ring_recycle(&v->sock.rx, n);
+	tp4_ring_recycle(&v->sock->rx, n);
 	if (n)
 		rx_lent(p, v);
 	else if (p->cfg->poll)
-		tp4_ring_prepare_poll(&v->sock.rx);
+		tp4_ring_prepare_poll(&v->sock->rx);
 	return packets;
 }
 
@@ -170,8 +207,8 @@ static unsigned int send_fresh(struct port *p, struct v4 *v, unsigned int max)
 
 	if (max > v->pool.nr)
 		max = v->pool.nr;
-	if (max > tp4_ring_free(&v->sock.tx))
-		max = tp4_ring_free(&v->sock.tx);
+	if (max > tp4_ring_free(&v->sock->tx))
+		max = tp4_ring_free(&v->sock->tx);
 	for (i = 0; i < max; i++) {
 		struct tpacket4_desc *d = &v->batch[i];
 
@@ -182,7 +219,7 @@ static unsigned int send_fresh(struct port *p, struct v4 *v, unsigned int max)
 			packet_make(tp4_data(&v->area, d), p->cfg->size,
 				    p->tx_seq++);
 	}
-	return tp4_ring_send(&v->sock.tx, v->batch, max);
+	return tp4_ring_send(&v->sock->tx, v->batch, max);
 }
 
 /* Packets in frames that were sent, and stay on the ring until they are again */
@@ -193,12 +230,12 @@ static unsigned int send_again(struct port *p, struct v4 *v, unsigned int max)
 	if (max > v->idle)
 		max = v->idle;
 	for (i = 0; p->cfg->verify && i < max; i++) {
-		struct tpacket4_desc *d = tp4_ring_at(&v->sock.tx, i);
+		struct tpacket4_desc *d = tp4_ring_at(&v->sock->tx, i);
 
 		packet_make(tp4_frame(&v->area, d->idx) + v->offset,
 			    p->cfg->size, p->tx_seq++);
 	}
-	tp4_ring_resend(&v->sock.tx, max, p->cfg->size, v->offset);
+	tp4_ring_resend(&v->sock->tx, max, p->cfg->size, v->offset);
 	v->idle -= max;
 	return max;
 }
@@ -221,7 +258,7 @@ static unsigned int tx_lost(const struct v4 *v, unsigned int n)
 	unsigned int i, lost = 0;
 
 	for (i = v->idle; i < n; i++) {
-		int error = tp4_ring_at(&v->sock.tx, i)->error;
+		int error = tp4_ring_at(&v->sock->tx, i)->error;
 
 		if (error == ENOBUFS)
 			lost++;
@@ -234,9 +271,9 @@ static unsigned int tx_lost(const struct v4 *v, unsigned int n)
 /* Returned slots, without the idle ones */
 static unsigned int tx_ready(struct v4 *v, unsigned int max, unsigned int *lost)
 {
-	unsigned int i, n = tp4_ring_peek(&v->sock.tx, max);
+	unsigned int i, n = tp4_ring_peek(&v->sock->tx, max);
 	/* A copy, which is not loaded again for each slot */
-	const struct tp4_ring tx = v->sock.tx;
+	const struct tp4_ring tx = v->sock->tx;
 	__u8 error = 0;
 
 	for (i = v->idle; i < n; i++)
@@ -259,11 +296,11 @@ static unsigned int v4_tx_reap(struct port *p)
 
 	/* Rx wants its frames back first; what is left is for tx_fill(). */
 	if (p->rx)
-		refill = tp4_ring_refill(&v->sock.tx, &v->sock.rx, n);
+		refill = tp4_ring_refill(&v->sock->tx, &v->sock->rx, n);
 	if (refill)
 		rx_lent(p, v);
 	if (n > refill)
-		tp4_pool_put(&v->pool, &v->sock.tx, n - refill);
+		tp4_pool_put(&v->pool, &v->sock->tx, n - refill);
 	return n - lost;
 }
 
@@ -271,14 +308,14 @@ static bool v4_tx_busy(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	return tp4_ring_pending(&v->sock.tx);
+	return tp4_ring_pending(&v->sock->tx);
 }
 
 static bool v4_need_kick(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	return tp4_need_kick(&v->sock);
+	return tp4_need_kick(v->sock);
 }
 
 static unsigned int v4_forward(struct port *p, unsigned int max)
@@ -286,13 +323,13 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 	struct v4 *v = p->ring;
 	unsigned int n, packets;
 
-	if (max > tp4_ring_free(&v->sock.tx))
-		max = tp4_ring_free(&v->sock.tx);
-	n = tp4_ring_peek(&v->sock.rx, max);
+	if (max > tp4_ring_free(&v->sock->tx))
+		max = tp4_ring_free(&v->sock->tx);
+	n = tp4_ring_peek(&v->sock->rx, max);
 	if (!n && p->cfg->poll)
-		tp4_ring_prepare_poll(&v->sock.rx);
+		tp4_ring_prepare_poll(&v->sock->rx);
 	packets = look(p, v, n, true);
-	tp4_ring_forward(&v->sock.rx, &v->sock.tx, n);
+	tp4_ring_forward(&v->sock->rx, &v->sock->tx, n);
 	return packets;
 }
 

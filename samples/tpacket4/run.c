@@ -90,7 +90,7 @@ static void end_open(struct end *e, const struct config *cfg, int which)
 	if (cfg->fanout < 0)
 		return;
 	port_open(&e->feeder, cfg, which, e->nr);
-	port_feed(&e->feeder);
+	fanout_feed(&e->feeder);
 }
 
 static void end_close(struct end *e)

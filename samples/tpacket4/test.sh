@@ -166,6 +166,28 @@ run 4000 "${pair[@]}" --veth 64 -z 1 -R 256 -b 32
 for type in lb cpu rnd qm hash cbpf xdp; do
 	run 1000 "${pair[@]}" --rxdrop -z 1 --fanout $type
 done
+
+# Three queues, of which each has its own packets
+three="numtxqueues 3 numrxqueues 3"
+# shellcheck disable=SC2086 # words
+ip link add tp4C $three type veth peer name tp4D $three
+for i in tp4C tp4D; do
+	if [ -e "/proc/sys/net/ipv6/conf/$i/disable_ipv6" ]; then
+		echo 1 >"/proc/sys/net/ipv6/conf/$i/disable_ipv6"
+	fi
+	ip link set "$i" up
+done
+for q in all 0-2 1-2 2-2; do
+	run 3000 -i tp4C,tp4D --veth 64 -Q "$q"
+	run 3000 -i tp4C --txpush -Q "$q"
+done
+run 3000 -i tp4C,tp4D --veth 64 -Q 2 -z 2
+refused "no such queue pair" -i tp4C --txpush -Q 1-3
+refused "not a number" -i tp4C --txpush -Q 1-0
+refused "not a number" -i tp4C --txpush -Q every
+refused "number of queues" -i nothing --txpush -Q all
+ip link del tp4C
+
 refused "--fanout needs --rxdrop" "${pair[@]}" --veth 64 -z 1 --fanout lb
 
 # AF_XDP: generic and native XDP, and unsupported modes

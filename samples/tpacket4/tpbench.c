@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include <tpacket4_device.h>
+
 #include "tpbench.h"
 
 static const char usage[] =
@@ -29,6 +31,8 @@ static const char usage[] =
 "                       both ends\n"
 "  -Q, --queues N       4 with -z, xdp: a socket for each of N queues, starting\n"
 "                       with that of -z or the first one (default 1)\n"
+"  -Q, --queues A-B     the same for queue A to B, or, with \"all\", for all\n"
+"                       queues; 4 is then always in zero-copy mode\n"
 "      --shared         V4: both ends of -e share a packet buffer; with -z,\n"
 "                       frames are swapped instead of copied\n"
 "      --fanout TYPE    V4 with -z and -r: the queue feeds a fanout group of two\n"
@@ -192,6 +196,44 @@ static int parse_fanout(const char *s)
 	errx(2, "fanout: no such type as '%s'", s);
 }
 
+/* N, A-B or all */
+static void parse_queues(struct config *cfg, char *s)
+{
+	char *last = strchr(s, '-');
+
+	cfg->queues = 0;
+	cfg->range = last || !strcmp(s, "all");
+	if (!cfg->range)
+		cfg->queues = parse_int("queues", s, 1, MAX_QUEUES);
+	if (!last)
+		return;
+	*last++ = 0;
+	cfg->first_queue = parse_int("queues", s, 0, 1 << 16);
+	cfg->queues = parse_int("queues", last, cfg->first_queue,
+				cfg->first_queue + MAX_QUEUES - 1) -
+		      cfg->first_queue + 1;
+}
+
+/* Find out which queues are meant. */
+static void set_queues(struct config *cfg)
+{
+	struct tp4_device device = { 0 };
+	int e;
+
+	if (!cfg->queues) {
+		e = tp4_device(if_nametoindex(cfg->ifname[0]), &device);
+		cfg->queues = device.queues;
+		if (e || !cfg->queues || cfg->queues > MAX_QUEUES)
+			errx(1, "%s: number of queues: %s", cfg->ifname[0],
+			     e ? strerror(-e) :
+			     cfg->queues ? "too many" : "unknown");
+	}
+	if (!cfg->range && cfg->zerocopy)
+		cfg->first_queue = cfg->zerocopy - 1;
+	else if (cfg->range && (cfg->zerocopy || cfg->version == 4))
+		cfg->zerocopy = cfg->first_queue + 1;
+}
+
 /* Check for conflicting options, and set dependent ones. */
 static void check(struct config *cfg)
 {
@@ -201,6 +243,7 @@ static void check(struct config *cfg)
 		errx(2, "no interface given (-i), see --help");
 	if (cfg->mode == MODE_NONE)
 		errx(2, "no benchmark given (-r, -t, -l or -e), see --help");
+	set_queues(cfg);
 	if (cfg->shared && cfg->version != 4)
 		errx(2, "--shared needs -v 4");
 	if (cfg->zerocopy && cfg->version != 4 && !xdp)
@@ -273,8 +316,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 			cfg->zerocopy = parse_int("zerocopy", optarg, 1, 1 << 16);
 			break;
 		case 'Q':
-			cfg->queues = parse_int("queues", optarg, 1,
-						MAX_QUEUES);
+			parse_queues(cfg, optarg);
 			break;
 		case OPT_SHARED:
 			cfg->shared = true;

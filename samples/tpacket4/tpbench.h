@@ -7,6 +7,7 @@
  * port.c	one socket, and a round of each benchmark
  * ring_*.c	one ring version each, behind struct ring_ops
  * ring_tx.h	common to V2 and V3
+ * fanout.c	the group of --fanout
  * packet.c	packets: creation, checks and the generator
  * split.c	share of the kernel in the time
  * report.c	rates while it runs, JSON at the end
@@ -46,7 +47,9 @@ struct config {
 	unsigned int block;	/* V3: bytes a block */
 	unsigned int busy_poll;	/* microseconds */
 	int zerocopy;		/* V4, AF_XDP: queue pair + 1, or 0 */
-	unsigned int queues;	/* V4+ZC, AF_XDP: number, from that one on */
+	unsigned int queues;	/* V4+ZC, AF_XDP: number; 0: all */
+	unsigned int first_queue;
+	bool range;		/* -Q A-B, or all */
 	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
 	int fanout;		/* V4+ZC: type of the group that is fed, or -1 */
@@ -92,6 +95,7 @@ struct port {
 	int promisc_fd;	/* packet socket for promiscuous mode, or -1 */
 	int ifindex;
 	int end;		/* which of ifname[] and cpu[] */
+	unsigned int nr;	/* of the sockets of the end */
 	int queue;		/* if the socket owns a queue */
 	unsigned int part;	/* of the shared area */
 	bool zerocopy;		/* the socket owns a queue when it is bound */
@@ -110,7 +114,9 @@ struct port {
  * frames.
  */
 struct ring_ops {
-	/* p->fd is a packet socket, or else open() makes one and binds it */
+	/* p->fd is a packet socket, unless it is to own a queue, for which open()
+	 * makes one; or else open() makes a socket and binds it
+	 */
 	bool is_packet;
 	/* set up p->rx and p->tx */
 	void (*open)(struct port *p);
@@ -163,10 +169,13 @@ void run(const struct config *cfg, struct result *res);
 void port_open(struct port *p, const struct config *cfg, int end,
 	       unsigned int nr);
 void port_close(struct port *p);
-void port_feed(struct port *p);
 __u64 port_drops(struct port *p);
 void port_kick(struct port *p);
 unsigned int port_step(struct port *p);
+
+/* fanout.c */
+void fanout_join(struct port *p);
+void fanout_feed(struct port *p);
 
 /* split.c */
 #define SPLIT_SECONDS	0.2
