@@ -11,42 +11,12 @@
 #include <tpacket4_device.h>
 #include "tp4.h"
 
-/**
- * struct listing - what is known
- * @sockets: V4 sockets
- * @nr_sockets: their number
- * @holders: processes that have them
- * @nr_holders: their number
- */
-struct listing {
-	struct v4_socket *sockets;
-	int nr_sockets;
-	struct holder *holders;
-	int nr_holders;
-};
-
 static const char *way_of(const struct tp4_device *d)
 {
 	return d->zerocopy == TP4_WAY_DRIVER ? "driver" : NULL;
 }
 
 /* --- as a table ----------------------------------------------------------- */
-
-static void print_processes(const struct listing *l, uint32_t ino)
-{
-	const char *separator = "";
-	int i;
-
-	for (i = 0; i < l->nr_holders; i++) {
-		if (l->holders[i].ino != ino)
-			continue;
-		printf("%s%s (%d)", separator, l->holders[i].name,
-		       l->holders[i].pid);
-		separator = ", ";
-	}
-	/* Of another user, or in the kernel's hands while it closes */
-	printf("%s\n", *separator ? "" : "?");
-}
 
 static void print_device(const struct listing *l, int ifindex, const char *name,
 			 const struct tp4_device *d)
@@ -79,42 +49,16 @@ static void print_device(const struct listing *l, int ifindex, const char *name,
 
 /* --- as JSON -------------------------------------------------------------- */
 
-static void print_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		unsigned char c = *s;
-
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
-
 static void print_json_socket(const struct listing *l, const struct v4_socket *s)
 {
-	const char *separator = "";
-	int i;
-
 	printf("{\"inode\":%u,\"mode\":\"%s\"", s->ino,
 	       s->zerocopy ? "zero-copy" : "copy");
 	if (s->zerocopy)
 		printf(",\"queue\":%u", s->queue);
-	printf(",\"rx_descriptors\":%u,\"tx_descriptors\":%u,\"processes\":[",
-	       s->rx_nr, s->tx_nr);
-	for (i = 0; i < l->nr_holders; i++) {
-		if (l->holders[i].ino != s->ino)
-			continue;
-		printf("%s{\"pid\":%d,\"name\":", separator, l->holders[i].pid);
-		print_string(l->holders[i].name);
-		putchar('}');
-		separator = ",";
-	}
-	printf("]}");
+	printf(",\"rx_descriptors\":%u,\"tx_descriptors\":%u,", s->rx_nr,
+	       s->tx_nr);
+	print_json_processes(l, s->ino);
+	putchar('}');
 }
 
 static void print_json_device(const struct listing *l, int ifindex,
@@ -208,7 +152,7 @@ int list_main(int argc, char **argv)
 	};
 	struct listing l = { 0 };
 	bool json = false;
-	int c, i, rc = 1;
+	int c, i, rc;
 
 	while ((c = getopt_long(argc, argv, "j", options, NULL)) != -1) {
 		if (c != 'j')
@@ -221,23 +165,9 @@ int list_main(int argc, char **argv)
 		fprintf(stderr, "tp4: %s: %s\n", argv[i], strerror(errno));
 		return 1;
 	}
-	l.nr_sockets = find_sockets(&l.sockets);
-	if (l.nr_sockets == -ENOENT) {
-		/* packet_diag may be a module that is not there. */
-		fprintf(stderr, "tp4: sockets are not listed: the kernel has no CONFIG_PACKET_DIAG\n");
-		l.nr_sockets = 0;
-	}
-	if (l.nr_sockets < 0) {
-		fprintf(stderr, "tp4: list of sockets: %s\n",
-			strerror(-l.nr_sockets));
+	if (find_all(&l))
 		return 1;
-	}
-	l.nr_holders = find_holders(l.sockets, l.nr_sockets, &l.holders);
-	if (l.nr_holders < 0)
-		fprintf(stderr, "tp4: /proc: %s\n", strerror(-l.nr_holders));
-	else
-		rc = list(&l, json, argc, argv);
-	free(l.sockets);
-	free(l.holders);
+	rc = list(&l, json, argc, argv);
+	forget_all(&l);
 	return rc;
 }

@@ -81,6 +81,13 @@ static bool read_socket(const struct nlmsghdr *nlh, struct v4_socket *s)
 			/* As with PACKET_ZEROCOPY, 0 would be none. */
 			s->queue--;
 			break;
+		case PACKET_DIAG_STATS:
+			if (attr->nla_len < NLA_HDRLEN + sizeof(s->stats))
+				return false;
+			s->has_stats = true;
+			memcpy(&s->stats, (const char *)attr + NLA_HDRLEN,
+			       sizeof(s->stats));
+			break;
 		}
 		pos += NLA_ALIGN(attr->nla_len);
 	}
@@ -100,13 +107,10 @@ static int by_place(const void *a, const void *b)
 	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-/**
- * find_sockets - ask the kernel for the sockets that use TPACKET_V4
- * @sockets: set to an array sorted by device and queue, which the caller frees
- *
- * Return: their number, or -errno.
+/* Ask the kernel for the sockets that use TPACKET_V4, sorted by device and queue.
+ * Return their number, or -errno.
  */
-int find_sockets(struct v4_socket **sockets)
+static int find_sockets(struct v4_socket **sockets)
 {
 	struct {
 		struct nlmsghdr nlh;
@@ -119,7 +123,8 @@ int find_sockets(struct v4_socket **sockets)
 		},
 		.req = {
 			.sdiag_family = AF_PACKET,
-			.pdiag_show = PACKET_SHOW_INFO | PACKET_SHOW_RING_CFG,
+			.pdiag_show = PACKET_SHOW_INFO | PACKET_SHOW_RING_CFG |
+				      PACKET_SHOW_STATS,
 		},
 	};
 	union {
@@ -239,18 +244,11 @@ static int find_of_process(const struct v4_socket *sockets, int nr_sockets,
 	return nr;
 }
 
-/**
- * find_holders - find the processes that have sockets open
- * @sockets: the sockets
- * @nr_sockets: how many
- * @holders: set to an array, which the caller frees
- *
- * A user other than root sees only processes of its own.
- *
- * Return: the number of holders, or -errno if there is no /proc.
+/* Find the processes that have sockets open. Return their number, or -errno if
+ * there is no /proc.
  */
-int find_holders(const struct v4_socket *sockets, int nr_sockets,
-		 struct holder **holders)
+static int find_holders(const struct v4_socket *sockets, int nr_sockets,
+			struct holder **holders)
 {
 	struct dirent *e;
 	int nr = 0;
@@ -266,4 +264,50 @@ int find_holders(const struct v4_socket *sockets, int nr_sockets,
 					     atoi(e->d_name), holders, nr);
 	closedir(proc);
 	return nr;
+}
+
+/**
+ * find_all - find the V4 sockets of this network namespace, and who has them
+ * @l: set to what is found, which forget_all() frees
+ *
+ * Without packet_diag, there are no sockets. A user other than root sees only
+ * processes of its own. What fails is printed.
+ *
+ * Return: 0, or -errno.
+ */
+int find_all(struct listing *l)
+{
+	int err;
+
+	memset(l, 0, sizeof(*l));
+	l->nr_sockets = find_sockets(&l->sockets);
+	if (l->nr_sockets == -ENOENT) {
+		/* packet_diag may be a module that is not there. */
+		fprintf(stderr, "tp4: sockets are not listed: the kernel has no CONFIG_PACKET_DIAG\n");
+		l->nr_sockets = 0;
+	}
+	if (l->nr_sockets < 0) {
+		fprintf(stderr, "tp4: list of sockets: %s\n",
+			strerror(-l->nr_sockets));
+		return l->nr_sockets;
+	}
+	l->nr_holders = find_holders(l->sockets, l->nr_sockets, &l->holders);
+	if (l->nr_holders < 0) {
+		err = l->nr_holders;
+		fprintf(stderr, "tp4: /proc: %s\n", strerror(-err));
+		forget_all(l);
+		return err;
+	}
+	return 0;
+}
+
+/**
+ * forget_all - free what find_all() has found
+ * @l: what it has found
+ */
+void forget_all(struct listing *l)
+{
+	free(l->sockets);
+	free(l->holders);
+	memset(l, 0, sizeof(*l));
 }

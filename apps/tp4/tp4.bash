@@ -10,6 +10,10 @@ _tp4() {
 	devices=$(ls /sys/class/net)
 	case " ${COMP_WORDS[*]:0:COMP_CWORD} " in
 	*' list '*) words="--json $devices" ;;
+	*' stats '*)
+		words="--json --count $(pgrep .)"
+		[[ $prev != -c && $prev != --count ]] || words=
+		;;
 	*' steer '*)
 		case $prev in
 		steer | -k | --keep | -d | --delete) words="--keep --delete $devices" ;;
@@ -22,7 +26,7 @@ _tp4() {
 			;;
 		esac
 		;;
-	*) words='list steer --help' ;;
+	*) words='list stats steer --help' ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }

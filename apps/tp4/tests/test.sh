@@ -97,6 +97,74 @@ assert not right["sockets"], right
 PY
 }
 
+# counts CONDITION OPTION...: sooner or later, one of the sockets in a report has it
+counts() {
+	local condition=$1 _
+
+	shift
+	for _ in {1..20}; do
+		./tp4 stats --json -1 "$@" >"$tmp/json" || return 1
+		! python3 - "$tmp/json" "$condition" <<'PY' || return 0
+import json, sys
+for s in json.load(open(sys.argv[1])):
+    if eval(sys.argv[2], {"s": s, "total": s["total"], "rate": s["per_second"]}):
+        sys.exit()
+sys.exit(1)
+PY
+	done
+	sed 's/^/# /' "$tmp/json" "$tmp/rx"
+	return 1
+}
+
+# has_column PID NAME: the table has a number that is not 0 for this process
+has_column() {
+	local _
+
+	for _ in {1..20}; do
+		./tp4 stats -1 "$1" >"$tmp/table"
+		! awk -v "name=$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+			NR == 2 && $1 == "left" && $2 == 1 && $(at[name]) > 0 { found = 1 }
+			END { exit !found || NR != 2 }' "$tmp/table" || return 0
+	done
+	sed 's/^/# /' "$tmp/table"
+	return 1
+}
+
+# grows PID: what two reports say of the receiver
+grows() {
+	./tp4 stats -j -c 2 "$1" >"$tmp/json"
+	python3 - "$tmp/json" <<'PY'
+import json, sys
+first, second = (json.loads(line) for line in open(sys.argv[1]))
+assert len(first) == len(second) == 1, (first, second)
+assert first[0]["inode"] == second[0]["inode"]
+assert first[0]["device"] == "left" and first[0]["queue"] == 1
+assert first[0]["mode"] == "zero-copy"
+assert {p["name"] for p in first[0]["processes"]} == {"tpgen"}
+old, new = (s[0]["total"]["rx_packets"] for s in (first, second))
+rate = second[0]["per_second"]["rx_packets"]
+assert new > old and rate > 0, (old, new, rate)
+# The interval is one second, or longer on a busy machine.
+assert rate <= (new - old) * 1.1, (old, new, rate)
+PY
+}
+
+# ends_with PID: the reports of a process end when it does
+ends_with() {
+	local stats rc=0
+
+	./tp4 stats -j "$1" >"$tmp/reports" &
+	stats=$!
+	for _ in {1..300}; do
+		[ ! -s "$tmp/reports" ] || break
+		sleep 0.1
+	done
+	kill "$1"
+	wait "$1" || :
+	wait "$stats" || rc=$?
+	[ -s "$tmp/reports" ] && [ "$rc" = 0 ]
+}
+
 ip link add left numtxqueues 2 numrxqueues 2 type veth \
 	peer name right numtxqueues 2 numrxqueues 2
 ip link set left up
@@ -112,7 +180,25 @@ check 'a program in zero-copy mode' \
 receive left
 check 'a program in copy mode' shows "^ +copy +-  tpgen \\(${pids[1]}\\)$"
 check 'the same as JSON' agrees "${pids[@]}"
-kill "${pids[@]}"
+
+../tpgen/tpgen tx -q -i right -z 1 -R 10k >"$tmp/tx" 2>&1 &
+pids+=($!)
+check 'stats: packets received' counts 'rate["rx_packets"] > 0' "${pids[0]}"
+check 'stats: packets sent' counts 'rate["tx_descs"] > 0' "${pids[2]}"
+check 'stats: in the table' has_column "${pids[0]}" RX
+check 'stats: totals grow' grows "${pids[0]}"
+check 'stats: none of them is lost' counts 'total["rx_drops"] == 0' "${pids[0]}"
+kill -STOP "${pids[0]}"
+check 'stats: a program that does not read' has_column "${pids[0]}" NO-FRAMES
+check 'stats: what it loses, of all sockets' \
+	counts 'rate["rx_no_desc"] > 0 and rate["rx_drops"] >= rate["rx_no_desc"]'
+kill -CONT "${pids[0]}"
+check 'stats: until the process ends' ends_with "${pids[0]}"
+check 'stats: a process without sockets' fails 1 'has no V4 socket' ./tp4 stats $$
+check 'stats: not a process' fails 2 'is not a process' ./tp4 stats x
+check 'stats: two processes' fails 2 'only one' ./tp4 stats 1 2
+check 'stats: not a number' fails 2 'not a number' ./tp4 stats -c 0
+kill "${pids[@]:1}"
 wait
 pids=()
 check 'nobody' shows '^left +driver +2$'
