@@ -131,22 +131,25 @@ moves_by_port() {
 
 # The same with tp4(8), whose rule goes with it, or by its number
 moves_by_tp4() {
-	local tp4=$BUILD/tp4/tp4 out was to rule pid
+	local tp4=$BUILD/tp4/tp4 out was to rule pid rc=0
 
 	out=$(mktemp)
 	was=$(natural_queue 30010 20 "$IP1") || return 1
 	to=$(((was + 1) % QUEUES))
-	n1 "$tp4" steer "$IF1" udp src $IP0 dst $IP1 sport 30010 dport 9 $to \
-		>"$out" &
+	# n1 would be a process of its own, which passes no signal on.
+	ip netns exec $NS1 "$tp4" steer "$IF1" udp src $IP0 dst $IP1 \
+		sport 30010 dport 9 $to >"$out" &
 	pid=$!
 	for _ in {1..50}; do
 		[ ! -s "$out" ] || break
 		sleep 0.1
 	done
+	cat "$out"
 	rm "$out"
-	goes_to $to 30010 20 || return 1
+	goes_to $to 30010 20 || rc=1
 	kill $pid
 	wait $pid || return 1
+	[ $rc = 0 ] || return 1
 	goes_to "$was" 30010 20 || return 1
 	rule=$(n1 "$tp4" steer -k "$IF1" udp src $IP0 dst $IP1 sport 30010 dport 9 $to) ||
 		return 1
