@@ -106,6 +106,8 @@ def defer_interrupts(ends: list[str], wait: str) -> None:
 
 def ways_to_wait(device: str, version: str, benchmark: str) -> list[str]:
     copy = version in ("V3", "V4")
+    if benchmark.startswith("fanout"):
+        return ["sleep"] if version == "V4+ZC" else []
     if device == "veth":
         return ["spin"] if copy else ["spin", "busy"]
     if copy:
@@ -138,7 +140,11 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         cmd += ["-z", "1"]
     if r.version not in ("V3", "V4"):
         cmd += ["-Q", str(r.queues)]
-    if job.device != "veth":
+    if r.benchmark.startswith("fanout"):
+        cmd += ["--promisc", "--rxdrop"]
+        if r.benchmark != "fanout-none":
+            cmd += ["--fanout", r.benchmark.split("-")[1]]
+    elif job.device != "veth":
         cmd += ["--promisc", f"--{r.benchmark}"]
     elif r.benchmark == "l2fwd":
         cmd += ["--veth", "64", "--lockstep"]
@@ -315,6 +321,8 @@ def guest(job: Job) -> None:
         if not set_queues(job.device, ends, queues):
             continue
         for benchmark in job.benchmarks:
+            if benchmark.startswith("fanout") and (queues > 1 or job.device == "veth"):
+                continue
             if benchmark == "tcpdump":
                 if queues == 1:
                     all_tcpdump(job, ends)

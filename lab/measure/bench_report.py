@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
-BENCHMARKS = ("rxdrop", "txpush", "l2fwd", "tcpdump")
+# rxdrop by the two members of a fanout group that a queue feeds, or without a group
+FANOUT = tuple(f"fanout-{t}" for t in ("none", "lb", "qm", "cpu", "rnd", "hash"))
+BENCHMARKS = ("rxdrop", *FANOUT, "txpush", "l2fwd", "tcpdump")
 
 
 @dataclass
@@ -51,11 +53,11 @@ def table(results: list[Result]) -> str:
         versions = [
             v for v in VERSIONS if any(key[0::4] == (device, v) for key in cells)
         ]
-        head = f"{device:8} {'bytes':>5} {'queues':>6}"
+        head = f"{device:11} {'bytes':>5} {'queues':>6}"
         lines += ["", head + "".join(f"  {v:>22}" for v in versions)]
         rows = dict.fromkeys(key[1:4] for key in cells if key[0] == device)
         for benchmark, size, queues in rows:
-            text = f"{benchmark:8} {size:5} {queues:6}"
+            text = f"{benchmark:11} {size:5} {queues:6}"
             for version in versions:
                 r = cells.get((device, benchmark, size, queues, version))
                 cell = "-"
@@ -136,7 +138,11 @@ def group(x: float, y: float, results: list[Result], scale: float) -> Iterator[s
 def drawing(results: list[Result]) -> str:
     """The results for the smallest number of queues as SVG, or "" for tcpdump alone."""
     queues = min(r.queues for r in results)
-    shown = [r for r in best_of(results) if r.queues == queues and r.kernel is not None]
+    shown = [
+        r
+        for r in best_of(results)
+        if r.queues == queues and r.kernel is not None and r.benchmark not in FANOUT
+    ]
     shown.sort(key=lambda r: VERSIONS.index(r.version))
     out, y = "", 28
     for device in sorted({r.device for r in shown}):
