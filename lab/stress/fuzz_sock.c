@@ -246,6 +246,8 @@ static int set_ring(struct rnd *r, unsigned int slot, bool tx, int mr_fd,
 	};
 	int err;
 
+	if (!tx && one_in(r, 4))
+		req.flags = TP4_RING_PACKED;
 	if (!good) {
 		req.desc_nr = PICK(r, nrs);
 		if (one_in(r, 12))

@@ -270,7 +270,7 @@ tp4_fanout_add_member(struct tp4_fanout *fo, const struct tp4_packet_array *a,
 	struct tp4_fanout_member *m = &fo->members[fo->nr_members++];
 	struct sock *sk = rcu_dereference(fo->group->arr[index]);
 	struct tp4_queue *q = READ_ONCE(pkt_sk(sk)->tp4_queue[TP4_RX]);
-	bool same_area = q && q->area == a->area;
+	bool same_area = q && !q->packed && q->area == a->area;
 
 	fo->member_of[index] = fo->nr_members;
 	*m = (struct tp4_fanout_member) {
@@ -325,7 +325,8 @@ static noinline u32 tp4_fanout_measure(struct tp4_fanout *fo,
 	u32 i, len = 0, got;
 	u8 skip = 0;
 
-	if (unlikely(!q)) {
+	/* A packed ring does not take frames. */
+	if (unlikely(!q || q->packed)) {
 		atomic_inc(&pkt_sk(m->sk)->tp_drops);
 		return 0;
 	}

@@ -90,7 +90,8 @@ void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 {
 	const struct tp4_area *area = q->area;
 
-	if (likely(!area->run_mask))
+	/* A packed ring stores packets wherever they fit. */
+	if (likely(!area->run_mask || q->packed))
 		tp4q_rx_take_frames(q, area, nr, false);
 	else
 		tp4q_rx_take_frames(q, area, nr, true);
@@ -364,8 +365,9 @@ EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_room);
  * and it may be woken for fewer slots than @wanted.
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true while at least @wanted returned slots are unread; or once after
- * a packet found too few frames, if one is.
+ * Return: true while at least @wanted returned slots are unread; or, if one is,
+ * once after a packet found too few frames, and for each quarter of the memory
+ * of a packed ring.
  */
 bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 {

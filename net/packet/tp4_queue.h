@@ -31,6 +31,26 @@ struct tp4_tx;
 #define TP4_DESCS_PER_LINE	(SMP_CACHE_BYTES > 16 ? SMP_CACHE_BYTES / 16 : 1)
 
 /**
+ * struct tp4_pack - the memory of an Rx ring with TP4_RING_PACKED
+ * @size:	bytes of the area that packets are stored in; 0 if the ring is
+ *		not packed
+ * @head:	where the next packet is stored
+ * @tail:	start of the oldest memory that the program has not given back,
+ *		as far as is known
+ * @posted:	position of a slot that is known to have been posted
+ * @recent:	bytes stored since the reader was last woken for their number
+ *
+ * @size is constant, the others are protected by sk_receive_queue.lock.
+ */
+struct tp4_pack {
+	unsigned long		size;
+	unsigned long		head;
+	unsigned long		tail;
+	unsigned long		posted;
+	unsigned long		recent;
+};
+
+/**
  * struct tp4_queue - the kernel's side of one ring
  * @ring:	the descriptors, shared with user space and never trusted
  * @area:	the packet buffer that the descriptors refer to
@@ -44,12 +64,13 @@ struct tp4_tx;
  * @room:	bytes of received data that fit a frame
  * @flags:	TP4_RING_*, as requested by the program
  * @meta:	TP4_META if packets have metadata, else 0
+ * @packed:	the ring has TP4_RING_PACKED
  * @zerocopy:	the ring is read by the driver instead of the socket
  * @in_chain:	skipping the rest of a packet that was refused because it has
  *		too many descriptors (Tx)
  * @returned:	poll() has seen a returned descriptor (Rx)
- * @starved:	a packet has found too few frames, and poll() has not been
- *		called since (Rx)
+ * @starved:	a packet has found too few frames, or a packed ring has become
+ *		a quarter fuller, and poll() has not been called since (Rx)
  * @in:		number of descriptors taken: position of the next one to read
  * @out:	number of descriptors returned, or claimed to be returned:
  *		position of the next one to write
@@ -61,8 +82,9 @@ struct tp4_tx;
  * @sending:	the holder of pg_vec_lock is sending, which can take long (Tx)
  * @seen:	@out when poll() last found the slot returned last marked with
  *		TP4_DESC_SEEN (Rx)
+ * @pack:	where packets are stored, see tp4_pack.c (Rx)
  *
- * The members up to and including @meta are constant while the ring is in use.
+ * The members up to and including @packed are constant while the ring is in use.
  * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
  * pg_vec_lock for Tx; in zero-copy mode they belong to the driver. @zerocopy is
  * set under pg_vec_lock and cleared with release semantics when the driver no
@@ -93,6 +115,7 @@ struct tp4_queue {
 	u32			room;
 	u32			flags;
 	u8			meta;
+	bool			packed;
 	bool			zerocopy;
 	bool			in_chain;
 	bool			returned;
@@ -105,6 +128,7 @@ struct tp4_queue {
 	atomic_long_t		invalid;
 	bool			sending;
 	unsigned long		seen;
+	struct tp4_pack		pack;
 };
 
 static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
@@ -318,7 +342,7 @@ static inline void tp4q_wake_reader(const struct tp4_queue *q)
 		 * the descriptors of both.
 		 */
 		smp_mb();
-		if (!tp4q_rx_enough(q, wanted))
+		if (!tp4q_rx_enough(q, wanted) && !READ_ONCE(q->starved))
 			return;
 	}
 	q->sk->sk_data_ready(q->sk);

@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
+#include "tp4_pack.h"
 #include "tp4_queue.h"
 
 #define SLOTS		16
@@ -761,6 +762,180 @@ static void zc_held_by_counters(struct kunit *test)
 	}
 }
 
+#define PACKED_BYTES	((unsigned long)FRAMES * FRAME_BYTES)
+
+static void pack(struct tp4_test *t)
+{
+	u32 i;
+
+	t->q.packed = true;
+	t->q.offset = 64;
+	t->q.pack.size = PACKED_BYTES;
+	for (i = 0; i < SLOTS; i++)
+		post(t, 0, 0, 0, 0);
+}
+
+/* Receive a packet that takes @bytes. Return: where it is, or -1. */
+static long pack_one(struct tp4_test *t, unsigned long bytes)
+{
+	struct tpacket4_desc desc = { .len = 60 };
+	unsigned long pos, start;
+
+	if (!tp4_pack_reserve(&t->q, bytes, &pos, &start))
+		return -1;
+	desc.idx = start / FRAME_BYTES;
+	tp4q_publish(&t->q, pos, &desc);
+	return start;
+}
+
+/* Give the oldest packet back. */
+static void unpack_one(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc = reap(t);
+
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	post(t, desc->idx, 0, 0, 0);
+}
+
+static void pack_lengths(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+
+	pack(t);
+	KUNIT_EXPECT_EQ(test, 64 + 64, tp4_pack_bytes(&t->q, 60));
+	KUNIT_EXPECT_EQ(test, 64 + 64, tp4_pack_bytes(&t->q, 64));
+	KUNIT_EXPECT_EQ(test, 64 + 72, tp4_pack_bytes(&t->q, 65));
+	KUNIT_EXPECT_EQ(test, (1UL << 16) + 64,
+			tp4_pack_bytes(&t->q, 1 << 16));
+}
+
+/* No packet overlaps another one that the program still has, and none is dropped
+ * while there is room, but for what is lost where the area ends and where the
+ * last packet given back lies.
+ */
+static void pack_random_lengths(struct kunit *test)
+{
+	struct {
+		unsigned long start, bytes;
+	} had[SLOTS];
+	u32 i, step, in = 0, out = 0, drops = 0, laps = 0, max;
+	struct tp4_test *t = test->priv;
+	unsigned long used, last = 0;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 4);
+	pack(t);
+	for (step = 0; step < 200000; step++) {
+		unsigned long bytes;
+		long start;
+
+		/* Phases with a slow program, and with a fast one */
+		if (prandom_u32_state(&rnd) % 1000 >= (step / 100) % 1000) {
+			if (out == in)
+				continue;
+			last = had[out++ % SLOTS].bytes;
+			unpack_one(test);
+			continue;
+		}
+		max = step / 2000 % 2 ? 200 : 40000;
+		bytes = tp4_pack_bytes(&t->q, 1 + prandom_u32_state(&rnd) % max);
+		start = pack_one(t, bytes);
+		for (used = 0, i = out; i != in; i++) {
+			KUNIT_ASSERT_TRUE(test, start < 0 ||
+					  start + bytes <=
+					  had[i % SLOTS].start ||
+					  start >= had[i % SLOTS].start +
+						   had[i % SLOTS].bytes);
+			used += had[i % SLOTS].bytes;
+		}
+		if (start < 0) {
+			drops++;
+			KUNIT_ASSERT_TRUE(test, in - out == SLOTS ||
+					  used + last + 2 * bytes +
+					  2 * FRAME_BYTES + 40000 >
+					  PACKED_BYTES);
+			continue;
+		}
+		KUNIT_ASSERT_GT(test, SLOTS, in - out);
+		KUNIT_ASSERT_LE(test, start + bytes, PACKED_BYTES);
+		KUNIT_ASSERT_EQ(test, 0, start % TP4_PACK_ALIGN);
+		laps += !start;
+		had[in % SLOTS].start = start;
+		had[in++ % SLOTS].bytes = bytes;
+	}
+	KUNIT_EXPECT_LT(test, 100, drops);
+	KUNIT_EXPECT_LT(test, 100, laps);
+	KUNIT_EXPECT_LT(test, 10000, in);
+}
+
+/* With nothing in use, there is room for a packet that takes half of the area,
+ * wherever the last one was.
+ */
+static void pack_all_given_back(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	pack(t);
+	for (i = 0; i < 5 * SLOTS; i++) {
+		KUNIT_EXPECT_LE(test, 0, pack_one(t, PACKED_BYTES / 2 + 8));
+		KUNIT_EXPECT_GT(test, 0, pack_one(t, PACKED_BYTES / 2 + 8));
+		unpack_one(test);
+	}
+}
+
+/* Whatever frame numbers and owners the program writes, packets are in the area.
+ */
+static void pack_hostile_program(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct rnd_state rnd;
+	u32 i, k, stored = 0;
+
+	prandom_seed_state(&rnd, 7);
+	pack(t);
+	for (i = 0; i < 100000; i++) {
+		unsigned long bytes;
+		long start;
+
+		for (k = 0; k < 3; k++) {
+			u32 slot = prandom_u32_state(&rnd) % SLOTS;
+
+			t->ring[slot].idx = prandom_u32_state(&rnd) % 4 ?
+					    prandom_u32_state(&rnd) % FRAMES :
+					    prandom_u32_state(&rnd);
+			t->ring[slot].flags = prandom_u32_state(&rnd) % 3 ?
+					      TP4_DESC_KERNEL : 0;
+		}
+		bytes = tp4_pack_bytes(&t->q,
+				       prandom_u32_state(&rnd) % 70000);
+		start = pack_one(t, bytes);
+		if (start < 0)
+			continue;
+		stored++;
+		KUNIT_ASSERT_LE(test, start + bytes, PACKED_BYTES);
+	}
+	KUNIT_EXPECT_LT(test, 1000, stored);
+}
+
+/* The reader is woken after a quarter of the area, for fewer slots than wanted.
+ */
+static void pack_wakes_by_bytes(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	pack(t);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_LE(test, 0, pack_one(t, PACKED_BYTES / 12));
+		KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 10));
+	}
+	KUNIT_EXPECT_LE(test, 0, pack_one(t, PACKED_BYTES / 12));
+	KUNIT_EXPECT_TRUE(test, tp4q_rx_readable(&t->q, 10));
+	KUNIT_EXPECT_FALSE(test, tp4q_rx_readable(&t->q, 10));
+}
+
 static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(rx_take_posted),
 	KUNIT_CASE(rx_take_each_slot_once),
@@ -786,6 +961,11 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(idle_after_publish),
 	KUNIT_CASE(zc_held_by_counters),
 	KUNIT_CASE(each_frame_returned_once),
+	KUNIT_CASE(pack_lengths),
+	KUNIT_CASE(pack_random_lengths),
+	KUNIT_CASE(pack_all_given_back),
+	KUNIT_CASE(pack_hostile_program),
+	KUNIT_CASE(pack_wakes_by_bytes),
 	{}
 };
 

@@ -24,7 +24,8 @@
 
 /* Flags that a program may set, per ring */
 static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
-	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK | TP4_RING_KEEP,
+	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK | TP4_RING_KEEP |
+		   TP4_RING_PACKED,
 	[TP4_TX] = TP4_RING_META,
 };
 
@@ -52,6 +53,11 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 	q->room = area->frame_size - offset;
 	q->flags = req->flags;
 	q->meta = req->flags & TP4_RING_META ? TP4_META : 0;
+	if (req->flags & TP4_RING_PACKED) {
+		q->packed = true;
+		q->pack.size = (unsigned long)area->nr_frames <<
+			       area->frame_shift;
+	}
 	return q;
 }
 
@@ -65,6 +71,12 @@ static void tp4_queue_free(struct tp4_queue *q,
 	kvfree(q->held);
 	kvfree(q->tx);
 	kfree(q);
+}
+
+/* Check whether the offset of each packet of a packed ring fits a descriptor. */
+static bool tp4_ring_may_pack(const struct tp4_area *area, u64 offset)
+{
+	return offset + BIT(area->frame_shift) <= U16_MAX;
 }
 
 /**
@@ -109,7 +121,9 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 	offset = (u64)area->headroom + po->tp_reserve;
 	if (offset > area->frame_size - TP4_ROOM_MIN ||
 	    ((req4.flags & TP4_RING_META) &&
-	     area->headroom < sizeof(struct tpacket4_meta))) {
+	     area->headroom < sizeof(struct tpacket4_meta)) ||
+	    ((req4.flags & TP4_RING_PACKED) &&
+	     !tp4_ring_may_pack(area, offset))) {
 		tp4_area_put(area);
 		return -EINVAL;
 	}

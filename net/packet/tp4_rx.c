@@ -12,6 +12,7 @@
 #include "internal.h"
 #include "tp4_area.h"
 #include "tp4_meta.h"
+#include "tp4_pack.h"
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
@@ -72,6 +73,15 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
 }
 
+static void tp4_rx_copy(const struct sk_buff *skb, u32 from, bool tagged,
+			void *to, u32 len)
+{
+	if (unlikely(tagged))
+		tp4_copy_tagged(skb, from, to, len);
+	else
+		skb_copy_bits(skb, from, to, len);
+}
+
 /* Fill the frame at @pos from byte @from of the packet on, and publish @desc. */
 static void tp4_rx_fill_one(struct tp4_queue *q, unsigned long pos,
 			    const struct sk_buff *skb, u32 from, bool tagged,
@@ -81,10 +91,7 @@ static void tp4_rx_fill_one(struct tp4_queue *q, unsigned long pos,
 
 	desc->idx = q->held[pos & q->mask];
 	to = tp4_area_frame(q->area, desc->idx) + desc->offset;
-	if (unlikely(tagged))
-		tp4_copy_tagged(skb, from, to, desc->len);
-	else
-		skb_copy_bits(skb, from, to, desc->len);
+	tp4_rx_copy(skb, from, tagged, to, desc->len);
 	tp4q_publish(q, pos, desc);
 }
 
@@ -122,6 +129,27 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 	tp4_rx_fill_one(q, pos, skb, 0, tagged, &desc);
 }
 
+/* Store a packet at byte @start of the area, and publish its descriptor. */
+static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
+			       unsigned long start, struct sk_buff *skb,
+			       const struct net_device *orig_dev, u32 len,
+			       bool tagged)
+{
+	const u8 shift = q->area->frame_shift;
+	struct tpacket4_desc desc = {
+		.idx = start >> shift,
+		.len = len,
+		.offset = (start & (BIT(shift) - 1)) + q->offset,
+		.flags = q->meta,
+	};
+	void *to = q->area->addr + start;
+
+	if (q->meta)
+		tp4_meta_from_skb(to, skb, q->sk, orig_dev);
+	tp4_rx_copy(skb, 0, tagged, to + q->offset, len);
+	tp4q_publish(q, pos, &desc);
+}
+
 /**
  * tp4_rcv() - packet hook of a socket with a V4 Rx ring
  * @skb:	the packet
@@ -142,9 +170,9 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	struct packet_sock *po;
 	struct tp4_queue *q;
 	int skb_len = skb->len;
-	bool tagged = false;
-	unsigned long pos;
-	u32 len, nr;
+	bool tagged = false, ok;
+	unsigned long pos, start;
+	u32 len, nr = 0;
 
 	/* Nothing is received before bind(). */
 	po = pkt_sk(sk);
@@ -169,10 +197,15 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 		tagged = true;
 		len += VLAN_HLEN;
 	}
-	nr = tp4_rx_frames(q, len);
+	if (!q->packed)
+		nr = tp4_rx_frames(q, len);
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {
+	if (nr)
+		ok = tp4q_rx_reserve(q, nr, &pos);
+	else
+		ok = tp4_pack_reserve(q, tp4_pack_bytes(q, len), &pos, &start);
+	if (unlikely(!ok)) {
 		tp4q_rx_count_drop(q);
 		spin_unlock(&sk->sk_receive_queue.lock);
 		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;
@@ -182,11 +215,15 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	po->stats.stats1.tp_packets++;
 	spin_unlock(&sk->sk_receive_queue.lock);
 
-	if (q->meta)
-		tp4_meta_from_skb(tp4_area_frame(q->area,
-						 q->held[pos & q->mask]),
-				  skb, sk, orig_dev);
-	tp4_rx_fill(q, pos, nr, skb, len, tagged);
+	if (nr) {
+		if (q->meta)
+			tp4_meta_from_skb(tp4_area_frame(q->area,
+							 q->held[pos & q->mask]),
+					  skb, sk, orig_dev);
+		tp4_rx_fill(q, pos, nr, skb, len, tagged);
+	} else {
+		tp4_rx_fill_packed(q, pos, start, skb, orig_dev, len, tagged);
+	}
 	tp4q_wake_reader(q);
 restore:
 	if (skb_head != skb->data && skb_shared(skb)) {

@@ -190,10 +190,10 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 	return q->zerocopy;
 }
 
-/* Check whether the frames of an Rx ring are large enough for a driver. */
+/* Check whether a driver can fill the frames of an Rx ring. */
 static bool tp4_zc_has_room(const struct tp4_queue *rx)
 {
-	return rx->area->frame_size >= TP4_ZC_FRAME_MIN &&
+	return !rx->packed && rx->area->frame_size >= TP4_ZC_FRAME_MIN &&
 	       rx->room >= XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN;
 }
 

@@ -287,6 +287,10 @@ struct tp4_socket {
  * @keep: not 0: in zero-copy mode, the ring does not get the last frames, so
  *        that the stack gets the packets that an XDP program passes to it even
  *        if this program is slow; implied by @to_stack
+ * @packed: not 0: packets lie one behind the other in the area, which so holds
+ *          more of them, in copy mode. Frame i need not exist, post frame number
+ *          0 in each slot. Process the slots in order, and tp4_ring_recycle()
+ *          them. The metadata is in front of the data, not where tp4_meta() looks
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
@@ -303,6 +307,7 @@ struct tp4_options {
 	int to_stack;
 	__u16 protocol;
 	int keep;
+	int packed;
 };
 
 /**
@@ -1419,7 +1424,8 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     flags | (opt->to_stack ?
 					      TP4_RING_TO_STACK : 0) |
-				     (opt->keep ? TP4_RING_KEEP : 0));
+				     (opt->keep ? TP4_RING_KEEP : 0) |
+				     (opt->packed ? TP4_RING_PACKED : 0));
 	if (!err && opt->tx_nr)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
 				     flags);
@@ -1496,7 +1502,8 @@ TP4_API int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 		tp4_ring_init(&s->tx, (struct tpacket4_desc *)map + opt->rx_nr,
 			      opt->tx_nr);
 #ifdef TP4_DEBUG
-	s->rx.area = opt->area;
+	/* The slots of a packed ring do not have frames of their own. */
+	s->rx.area = opt->packed ? NULL : opt->area;
 	s->tx.area = opt->area;
 #endif
 	return 0;

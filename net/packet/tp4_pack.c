@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Rx rings with TP4_RING_PACKED: packets lie one behind the other in the area
+ *
+ * Memory is used in the order of the ring, so two positions describe what is
+ * free: where the next packet goes, and where the oldest packet starts that the
+ * program has not given back. The program tells the latter by the descriptors
+ * that it posts. Only that posted last matters. It is looked for when there
+ * seems to be no room, not for each packet.
+ */
+
+#include <kunit/visibility.h>
+
+#include "tp4_pack.h"
+
+/* Find room in one piece. One byte at least stays free, so that equal positions
+ * mean that all is.
+ */
+static bool tp4_pack_find(const struct tp4_pack *p, unsigned long bytes,
+			  unsigned long *start)
+{
+	*start = p->head;
+	if (p->head < p->tail)
+		return bytes < p->tail - p->head;
+	if (bytes < p->size - p->head ||
+	    (bytes == p->size - p->head && p->tail))
+		return true;
+	*start = 0;
+	return bytes < p->tail;
+}
+
+static bool tp4_pack_is_posted(const struct tp4_queue *q, unsigned long pos)
+{
+	return !tp4q_is_held(q, pos) && tp4q_kernel_owns(q, pos);
+}
+
+/* Get the position of the slot posted last; @q->out - 1 if none is posted. The
+ * program posts slots in order, so one half of the rest is posted, or it is
+ * not. If it does not, any slot can be the result.
+ */
+static unsigned long tp4_pack_last_posted(const struct tp4_queue *q)
+{
+	unsigned long last = q->in - 1, end, step = 1;
+
+	if ((long)(q->pack.posted - last) > 0)
+		last = q->pack.posted;
+	end = atomic_long_read(&q->out) + q->mask + 1;
+	while (end - last > step && tp4_pack_is_posted(q, last + step)) {
+		last += step;
+		step *= 2;
+	}
+	end = min(end, last + step);
+	while (end - last > 1) {
+		unsigned long mid = last + (end - last) / 2;
+
+		if (tp4_pack_is_posted(q, mid))
+			last = mid;
+		else
+			end = mid;
+	}
+	return last;
+}
+
+/* See which memory the program has given back since. */
+static void tp4_pack_refresh(struct tp4_queue *q)
+{
+	unsigned long last = tp4_pack_last_posted(q);
+	unsigned long out = atomic_long_read(&q->out);
+	struct tp4_pack *p = &q->pack;
+	u64 idx;
+
+	/* After all memory was given back, what was posted before says nothing.
+	 */
+	if (last == out - 1 || last == p->posted)
+		return;
+	p->posted = last;
+	if (last == out + q->mask) {
+		/* All slots are posted, so nothing is in use. */
+		p->head = 0;
+		p->tail = 0;
+		return;
+	}
+	idx = (long)(last - q->in) < 0 ? q->held[last & q->mask] :
+					 READ_ONCE(tp4q_slot(q, last)->idx);
+	if (idx < q->area->nr_frames)
+		p->tail = (unsigned long)idx << q->area->frame_shift;
+}
+
+/**
+ * tp4_pack_reserve() - claim a slot and memory for a packet
+ * @q:		an Rx queue with TP4_RING_PACKED
+ * @bytes:	what the packet takes, see tp4_pack_bytes()
+ * @pos:	set to the position of the slot
+ * @start:	set to the position in the area of the memory
+ *
+ * A program that gives back memory too early only damages its own packets: what
+ * is claimed is within the area. After a quarter of the area, the reader is to
+ * be woken for however few packets, as poll() may wait for more slots than
+ * there is memory for.
+ *
+ * Context: Under the queue's Rx lock.
+ * Return: true if there are both; else none is claimed.
+ */
+bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
+		      unsigned long *pos, unsigned long *start)
+{
+	struct tp4_pack *p = &q->pack;
+
+	if (unlikely(!tp4_pack_find(p, bytes, start))) {
+		tp4_pack_refresh(q);
+		if (!tp4_pack_find(p, bytes, start))
+			return false;
+	}
+	if (unlikely(!tp4q_rx_reserve(q, 1, pos)))
+		return false;
+	p->head = *start + bytes;
+	if (unlikely(p->head == p->size))
+		p->head = 0;
+	p->recent += bytes;
+	if (unlikely(p->recent > p->size / 4)) {
+		p->recent = 0;
+		WRITE_ONCE(q->starved, true);
+	}
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(tp4_pack_reserve);
