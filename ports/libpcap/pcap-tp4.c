@@ -62,15 +62,29 @@
 #define ZC_PREFIX	"zc:"
 #define STACK_SUFFIX	"+stack"
 
-/* A packet of this size needs no more than one frame. */
+/* In zero-copy mode, a packet of this size needs no more than one frame. */
 #define FRAME_SIZE	2048
 
 /*
- * A frame takes one packet, however small, where a block of V3 takes many:
- * do not let a small buffer lose a burst of small packets.
+ * There, a frame takes one packet, however small: do not let a small buffer
+ * lose a burst of small packets.
  */
 #define MIN_FRAMES	4096
 #define MAX_FRAMES	(1024*1024)
+
+/*
+ * In copy mode, packets lie one behind the other.  V3 has a buffer of whole
+ * blocks of this size, and a packet of 60 bytes takes 152 bytes of them: have
+ * slots for nine tenths as many at least.
+ */
+#define BLOCK_SIZE	MAXIMUM_SNAPLEN
+#define SLOT_BYTES	(152 * 10 / 9)
+#define MAX_SLOTS	(1024*1024)
+
+/*
+ * Give back this part of the buffer at a time, if packets are long.
+ */
+#define BATCH_BYTES	65536
 
 /*
  * The most queues that a network device of Linux can have.
@@ -102,29 +116,62 @@ count_queues(const char *device)
 }
 
 /*
- * Frames that each queue has for itself.
- */
-static u_int
-frames_per_queue(const struct pcap_tp4 *tp4)
-{
-	return (tp4->area.nr_frames / tp4->nr_queues);
-}
-
-/*
- * Lend a queue's frames to the kernel.
+ * Lend a queue's frames to the kernel, or let it use all of the buffer.
  */
 static void
 post_frames(struct pcap_tp4 *tp4, u_int nr)
 {
-	u_int n = frames_per_queue(tp4);
-	__u64 frame;
+	__u64 frame = (__u64)nr * tp4->slots;
+	u_int i;
 
-	for (frame = (__u64)nr * n; frame < (__u64)(nr + 1) * n; frame++)
+	for (i = 0; i < tp4->slots; i++) {
 		tp4_ring_post(&tp4->queues[nr].sock.rx, &frame, 1);
+		if (tp4->zerocopy)
+			frame++;
+	}
 }
 
 /*
- * Get memory for the packets.  The queues share the buffer that was asked for,
+ * Get memory for packets that lie one behind the other.  The slots of the ring
+ * count, too, but not for more than a tenth of what was asked for.
+ */
+static int
+create_packed_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int headroom)
+{
+	size_t size = handle->opt.buffer_size;
+	size_t slots = getpagesize() / sizeof(struct tpacket4_desc);
+	size_t area;
+	int err;
+
+	size = (size + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;
+	while (slots < size / SLOT_BYTES)
+		slots *= 2;
+	if (slots > MAX_SLOTS) {
+		/*
+		 * V3 has room for more packets.
+		 */
+		errno = E2BIG;
+		return (-1);
+	}
+	area = size - slots * sizeof(struct tpacket4_desc);
+	if (area < size / 10 * 9)
+		area = size / 10 * 9;
+	tp4->slots = (u_int)slots;
+	tp4->batch = PCAP_TP4_BATCH;
+	if (area / BATCH_BYTES < tp4->batch)
+		tp4->batch = (u_int)(area / BATCH_BYTES) + 1;
+	err = tp4_area_create(&tp4->area, (__u32)(area / FRAME_SIZE),
+	    FRAME_SIZE);
+	if (err == 0)
+		err = tp4_area_register(&tp4->area, handle->fd, headroom);
+	if (err == 0)
+		return (0);
+	errno = -err;
+	return (-1);
+}
+
+/*
+ * Get memory for frames, in zero-copy mode.  The queues share the buffer that was asked for,
  * but each has as many frames as a capture must have at least.
  */
 static int
@@ -143,20 +190,21 @@ create_area(struct pcap_tp4 *tp4, pcap_t *handle, u_int frame_size,
 		if (err == 0) {
 			err = tp4_area_register(&tp4->area, handle->fd,
 			    headroom);
-			if (err == 0)
+			if (err == 0) {
+				tp4->slots = frames;
+				tp4->batch = PCAP_TP4_BATCH;
 				return (0);
+			}
 			tp4_area_destroy(&tp4->area);
 		}
 		/*
 		 * Is it more than there is, or than we may lock?  One page of
-		 * descriptors is the least that there can be.  V3, which locks
-		 * nothing, may still have room for as much as was asked for.
+		 * descriptors is the least that there can be.
 		 */
 		frames /= 2;
 		if ((err != -ENOBUFS && err != -ENOMEM) ||
 		    frames * sizeof(struct tpacket4_desc) <
-		    (size_t)getpagesize() ||
-		    (!tp4->zerocopy && frames < wanted)) {
+		    (size_t)getpagesize()) {
 			errno = -err;
 			return (-1);
 		}
@@ -175,10 +223,11 @@ create_ring(struct pcap_tp4 *tp4, pcap_t *handle, u_int nr, int fd)
 
 	memset(&options, 0, sizeof(options));
 	options.mr_fd = handle->fd;
-	options.rx_nr = frames_per_queue(tp4);
+	options.rx_nr = tp4->slots;
 	options.fd = fd;
 	options.meta = 1;
 	options.to_stack = handle->opt.zc_stack;
+	options.packed = !tp4->zerocopy;
 	err = tp4_open(&tp4->queues[nr].sock, &options);
 	if (err != 0) {
 		errno = -err;
@@ -221,9 +270,9 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	struct sock_fprog filter = { 1, &nothing };
 	int zerocopy = handle->opt.zc_queue != 0;
 	int fd = handle->fd;
-	u_int headroom, frame_size = FRAME_SIZE;
+	u_int headroom;
 	struct pcap_tp4 *tp4;
-	int save_errno;
+	int ret, save_errno;
 
 	tp4 = calloc(1, sizeof(*tp4));
 	if (tp4 == NULL)
@@ -252,8 +301,6 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 		headroom += reserve;
 
 	if (zerocopy) {
-		frame_size = zerocopy_frame_size(fd, handle->opt.device,
-		    headroom);
 		/*
 		 * Between bind() and zero-copy mode, the socket would receive
 		 * copies of packets.
@@ -261,9 +308,17 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 		if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
 		    sizeof(filter)) == -1)
 			goto fail;
+		ret = create_area(tp4, handle, zerocopy_frame_size(fd,
+		    handle->opt.device, headroom), headroom);
+	} else {
+		/*
+		 * A multiple of 64, as the kernel takes it.
+		 */
+		headroom = (headroom + 63) / 64 * 64;
+		tp4->headroom = headroom;
+		ret = create_packed_area(tp4, handle, headroom);
 	}
-	if (create_area(tp4, handle, frame_size, headroom) == 0 &&
-	    create_ring(tp4, handle, 0, fd) == 0)
+	if (ret == 0 && create_ring(tp4, handle, 0, fd) == 0)
 		return (tp4);
 
 fail:
@@ -595,14 +650,15 @@ count_frames(struct pcap_tp4 *tp4)
  * its first part.
  */
 static int
-join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+    u_int join_len)
 {
 	const struct tpacket4_desc *d;
 	size_t size, pos;
 	u_char *p;
 	u_int i, len;
 
-	size = packet->mac + tp4->join_len;
+	size = packet->mac + join_len;
 	if (tp4->joined_size < size) {
 		p = realloc(tp4->joined, size);
 		if (p == NULL)
@@ -631,7 +687,7 @@ join_frames(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
  * As pcap_tp4_next(), for what isn't a packet in one frame; tp4->packet is set.
  */
 int
-pcap_tp4_next_long(struct pcap_tp4 *tp4)
+pcap_tp4_next_long(struct pcap_tp4 *tp4, u_int join_len)
 {
 	struct pcap_tp4_packet *packet = &tp4->packet;
 	const struct tpacket4_desc *d;
@@ -643,7 +699,8 @@ pcap_tp4_next_long(struct pcap_tp4 *tp4)
 		d = pcap_tp4_slot(tp4, 0);
 		if (d->error == 0) {
 			pcap_tp4_read_frame(tp4, packet, d);
-			if (tp4->frames == 1 || join_frames(tp4, packet) == 0) {
+			if (tp4->frames == 1 ||
+			    join_frames(tp4, packet, join_len) == 0) {
 				pcap_tp4_read_meta(packet,
 				    tp4_meta(&tp4->area, d));
 				return (1);
@@ -671,7 +728,8 @@ set_lowat(struct pcap_tp4 *tp4, int slots)
 
 /*
  * Sleep until there are so many packets that it's worth to be woken for them,
- * or for the timeout, or until pcap_breakloop() is called.
+ * or a quarter of the buffer is full, or for the timeout, or until
+ * pcap_breakloop() is called.
  */
 void
 pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
@@ -679,8 +737,8 @@ pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 	struct pollfd fds[2];
 	int slots = GATHER;
 
-	if (frames_per_queue(tp4) / 4 < GATHER)
-		slots = (int)frames_per_queue(tp4) / 4;
+	if (tp4->slots / 4 < GATHER)
+		slots = (int)tp4->slots / 4;
 	fds[0].fd = pcap_tp4_fd(tp4);
 	fds[0].events = POLLIN;
 	fds[1].fd = breakloop_fd;

@@ -30,7 +30,7 @@
 #include <tpacket4.h>
 
 /*
- * Slots of the ring to look at, and to give back, in one go.
+ * Slots of the ring to look at in one go, and the most to give back.
  */
 #define PCAP_TP4_BATCH	64
 
@@ -61,12 +61,14 @@ struct pcap_tp4_queue {
 
 struct pcap_tp4 {
 	struct tp4_area	area;
+	u_int	slots;		/* of the ring of each queue */
+	u_int	batch;		/* slots to give back in one go */
+	u_int	headroom;	/* if packed, in front of each packet, else 0 */
 	struct pcap_tp4_queue *queues;
 	u_int	nr_queues;
 	struct pcap_tp4_queue *q;	/* that of the current packet */
 	int	epoll_fd;	/* for several queues, else -1 */
 	u_int	frames;		/* frames that the current packet has */
-	u_int	join_len;	/* bytes to join of a packet of several frames */
 	int	zerocopy;
 	u_char	*joined;	/* for a packet of several frames */
 	size_t	joined_size;
@@ -87,7 +89,7 @@ void	pcap_tp4_add_stats(const struct pcap_tp4 *tp4, struct pcap_stat *stat);
 
 int	pcap_tp4_look(struct pcap_tp4 *tp4);
 int	pcap_tp4_pick(struct pcap_tp4 *tp4);
-int	pcap_tp4_next_long(struct pcap_tp4 *tp4);
+int	pcap_tp4_next_long(struct pcap_tp4 *tp4, u_int join_len);
 void	pcap_tp4_give_back(struct pcap_tp4 *tp4);
 void	pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout);
 int	pcap_tp4_pending(struct pcap_tp4 *tp4);
@@ -112,8 +114,8 @@ static inline void
 pcap_tp4_read_frame(const struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
     const struct tpacket4_desc *d)
 {
-	packet->frame = tp4_frame(&tp4->area, d->idx);
-	packet->mac = d->offset;
+	packet->mac = tp4->headroom != 0 ? tp4->headroom : d->offset;
+	packet->frame = tp4_data(&tp4->area, d) - packet->mac;
 	packet->caplen = d->len;
 }
 
@@ -148,11 +150,13 @@ pcap_tp4_read_meta(struct pcap_tp4_packet *packet,
 
 /*
  * Get the next packet, if there is one; it's valid until pcap_tp4_release().
+ * "join_len" bytes are needed of one that is in several frames.
  *
  * Returns 1 if there is one and 0 if not; poll() can then be called.
  */
 static inline int
-pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
+pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
+    u_int join_len)
 {
 	const struct tpacket4_desc *d;
 
@@ -162,7 +166,7 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet)
 		return (0);
 	d = pcap_tp4_slot(tp4, 0);
 	if ((d->flags & TP4_PKT_CONT) || d->error != 0) {
-		if (!pcap_tp4_next_long(tp4))
+		if (!pcap_tp4_next_long(tp4, join_len))
 			return (0);
 		*packet = tp4->packet;
 		return (1);
@@ -185,7 +189,7 @@ pcap_tp4_release(struct pcap_tp4 *tp4)
 
 	q->done += tp4->frames;
 	q->stamped = 0;
-	if (q->done == q->sock.rx.seen || q->done >= PCAP_TP4_BATCH)
+	if (q->done == q->sock.rx.seen || q->done >= tp4->batch)
 		pcap_tp4_give_back(tp4);
 }
 
