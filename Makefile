@@ -25,6 +25,7 @@ deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 ##   pcap          build Debian's libpcap with V4, for tcpdump and others
 ##   bench         count instructions per packet, the same on every machine: V3, V4 and
 ##                 AF_XDP on i40e, virtio_net and veth; writes out/bench.json and .svg
+##   burst         count the packets that tcpdump's buffer holds with V3 and with V4
 demo:
 	$(alone) lab/measure/demo
 
@@ -54,6 +55,11 @@ soak: worktree
 
 bench:
 	$(alone) lab/measure/demo --icount
+
+burst: kernel
+	$(call deps,pcap)
+	$(alone) lab/build/progs pcap
+	$(alone) lab/measure/burst.py
 
 ##
 ## Installation:
@@ -164,5 +170,5 @@ clean:
 ##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
-.PHONY: help demo test check fuzz soak shell pcap bench long kcsan coverage fresh tree
+.PHONY: help demo test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
 .PHONY: install deb man-pages test-deb import series kernel debug worktree qemu clean

@@ -220,6 +220,8 @@ def find_pcap_tests(long: bool) -> Iterator[Test]:
         command = [*lib, str(ON_VETH), "./pcap_test", version, "tp4A", "tp4B"]
         yield Test(f"pcap-{version}", command, cwd=pcap / "testprogs")
     yield from find_stopped_test("pcap-stopped", "veth", long, "")
+    burst = [str(TOP / "lab/measure/burst.py"), "--guest", "--buffers", "2048"]
+    yield Test("pcap-burst", [*burst, "--count", "30000"], cwd=pcap)
     python = ["python3", "-B"]
     for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
         command = [*python, f"{port}/{script}.py", str(pcap)]
