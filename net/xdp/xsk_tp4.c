@@ -58,6 +58,9 @@
 /* When to call a driver again that could not be woken up */
 #define XSK_TP4_RETRY		(10 * NSEC_PER_MSEC)
 
+/* How often to see whether there is a carrier again */
+#define XSK_TP4_NO_CARRIER	(100 * NSEC_PER_MSEC)
+
 /* Number of frames in the array of packets to the stack */
 #define XSK_TP4_TO_KERNEL	128
 
@@ -666,18 +669,21 @@ void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr)
 /* ---- wakeups ---- */
 
 /* Call ndo_xsk_wakeup. A driver that is being reconfigured refuses, and does not
- * look at the rings when it has finished.
+ * look at the rings when it has finished. Without a carrier, as for a while after
+ * the program has been attached, some keep packets, and others refuse; they do not
+ * look at the rings when it comes either.
  */
 static int xsk_tp4_wake(struct xsk_tp4 *t, u32 flags)
 {
 	int err;
 
 	err = t->dev->netdev_ops->ndo_xsk_wakeup(t->dev, t->queue_pair, flags);
-	if (likely(!err))
+	if (likely(!err && netif_carrier_ok(t->dev)))
 		return 0;
 	if (!(READ_ONCE(t->dev->flags) & IFF_UP))
 		return -ENETDOWN;
-	xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+	xsk_tp4_start_timer(t, netif_carrier_ok(t->dev) ? XSK_TP4_RETRY :
+							  XSK_TP4_NO_CARRIER);
 	return 0;
 }
 
