@@ -109,14 +109,14 @@ FIXTURE_SETUP(contents)
 	ports(_metadata);
 	ASSERT_EQ(0, both_mtu(port_mtu(variant->mtu)));
 	if (variant->zc_a)
-		ASSERT_EQ(0, zc_open(&self->a, &cfg));
+		ASSERT_EQ(0, port_open(&self->a, &cfg));
 	cfg.ifname = if_b;
 	if (variant->unit) {
 		cfg.memory = map_huge_page(cfg.align);
 		ASSERT_TRUE(cfg.memory != MAP_FAILED);
 	}
 	if (variant->zc_b)
-		ASSERT_EQ(0, zc_open(&self->b, &cfg));
+		ASSERT_EQ(0, port_open(&self->b, &cfg));
 	self->fd_a = plain_listener(_metadata, if_a);
 	self->fd_b = plain_listener(_metadata, if_b);
 	self->buf = malloc(BUF_SIZE);
@@ -262,25 +262,25 @@ TEST_F_TIMEOUT(port, refused, 120)
 	ASSERT_TRUE(!!buf);
 	/* five frames of 1792 bytes do not take a packet of this MTU */
 	ASSERT_EQ(0, both_mtu(9000));
-	EXPECT_EQ(-EMSGSIZE, zc_open(&z, &cfg));
+	EXPECT_EQ(-EMSGSIZE, port_open(&z, &cfg));
 	EXPECT_FALSE(zc_take(&z, &z.s.rx, &d[0]));
 	zc_close(&z);
 	ASSERT_EQ(0, both_mtu(1500));
 	/* 960 bytes of a frame are too few for it, 1024 not */
 	cfg.headroom = 832;
-	EXPECT_EQ(-EINVAL, zc_open(&z, &cfg));
+	EXPECT_EQ(-EINVAL, port_open(&z, &cfg));
 	zc_close(&z);
 	cfg.headroom = 768;
-	EXPECT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(0, port_open(&z, &cfg));
 	zc_close(&z);
 	cfg.headroom = 0;
 	cfg.n = 2;
-	EXPECT_EQ(-ENXIO, zc_open(&z, &cfg));
+	EXPECT_EQ(-ENXIO, port_open(&z, &cfg));
 	zc_close(&z);
 
 	cfg.n = 1;
-	ASSERT_EQ(0, zc_open(&z, &cfg));
-	EXPECT_EQ(-EBUSY, zc_open(&other, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, port_open(&other, &cfg));
 	zc_close(&other);
 	EXPECT_EQ(0, set_mtu(if_b, 8900));
 	EXPECT_EQ(-EINVAL, set_mtu(if_b, 9000));
@@ -321,10 +321,10 @@ TEST_F_TIMEOUT(port, one_frame_per_packet, 120)
 	if (port_mtu(PORT_MTU) == PORT_MTU)
 		SKIP(return, "the port supports packets of several frames");
 	ASSERT_EQ(0, both_mtu(3000));
-	EXPECT_EQ(-EMSGSIZE, zc_open(&z, &cfg));
+	EXPECT_EQ(-EMSGSIZE, port_open(&z, &cfg));
 	zc_close(&z);
 	cfg.frame_size = 4096;
-	EXPECT_EQ(0, zc_open(&z, &cfg));
+	EXPECT_EQ(0, port_open(&z, &cfg));
 	zc_close(&z);
 }
 
@@ -336,20 +336,20 @@ TEST_F_TIMEOUT(port, channels_stay, 120)
 
 	if (channels(2))
 		SKIP(return, "the ports have one queue only");
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	EXPECT_NE(0, run("ethtool -L %s combined 1", if_b));
 	EXPECT_EQ(2, zc_get(&z));
 	zc_close(&z);
 	EXPECT_EQ(0, channels(1));
 }
 
-/* As zc_open(), once AF_XDP has let go of the queue, which takes a while. */
+/* As port_open(), once AF_XDP has let go of the queue, which takes a while. */
 static int open_when_free(struct zc *z, const struct zc_cfg *cfg, __u64 end)
 {
 	int err;
 
 	do {
-		err = zc_open(z, cfg);
+		err = port_open(z, cfg);
 		if (err)
 			zc_close(z);
 	} while (err == -EBUSY && now_ms() < end);
@@ -378,7 +378,7 @@ TEST_F_TIMEOUT(port, af_xdp, 120)
 	zc_close(&z);
 	fd = xsk_bind_wait(if_b, 0, XDP_ZEROCOPY, umem);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EBUSY, zc_open(&z, &cfg));
+	EXPECT_EQ(-EBUSY, port_open(&z, &cfg));
 	zc_close(&z);
 	close(fd);
 	EXPECT_EQ(0, open_when_free(&z, &cfg, end));
@@ -419,7 +419,7 @@ TEST_F(port, devmem)
 	ASSERT_LE(0, fd);
 	/* what the driver itself says */
 	EXPECT_EQ(-EOPNOTSUPP, bind_devmem(if_b, 0, fd));
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	EXPECT_EQ(-EBUSY, bind_devmem(if_b, 0, fd));
 	zc_close(&z);
 	EXPECT_EQ(-EOPNOTSUPP, bind_devmem(if_b, 0, fd));
@@ -444,9 +444,9 @@ TEST_F_TIMEOUT(port, ring_sizes, 300)
 		run("ethtool -G %s rx %d tx %d", if_b, hw[i / 2], hw[i / 2]);
 		ASSERT_EQ(0, run("ethtool -g %s | tail -n +6 | grep -w 'RX:.*%d'",
 				 if_b, hw[i / 2]));
-		ASSERT_EQ(0, zc_open(&a, &cfg));
+		ASSERT_EQ(0, port_open(&a, &cfg));
 		cfg.ifname = if_b;
-		ASSERT_EQ(0, zc_open(&b, &cfg));
+		ASSERT_EQ(0, port_open(&b, &cfg));
 		ASSERT_EQ(0, wait_for_carrier(if_a));
 		ASSERT_EQ(0, wait_for_carrier(if_b));
 		pass_one_by_one(_metadata, &a, &b, 200, pv4_fast() ? 300 :
@@ -463,9 +463,9 @@ TEST_F_TIMEOUT(port, hundred_thousand_packets, 300)
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .rx_nr = 512 };
 	struct zc a, b;
 
-	ASSERT_EQ(0, zc_open(&a, &cfg));
+	ASSERT_EQ(0, port_open(&a, &cfg));
 	cfg.ifname = if_b;
-	ASSERT_EQ(0, zc_open(&b, &cfg));
+	ASSERT_EQ(0, port_open(&b, &cfg));
 	/* less than is posted for sure: nothing may be lost */
 	pass_many(_metadata, &a, &b, pv4_fast() ? 10000 : 100000, 128);
 	EXPECT_TRUE(zc_books_closed(&b));
@@ -487,7 +487,7 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 	struct zc z;
 	int i, fd;
 
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	fd = plain_listener(_metadata, if_a);
 	for (i = 0; i < 300; i++) {
 		char buf[60];
@@ -547,7 +547,7 @@ TEST_F_TIMEOUT(port, empty_ring_needs_kick, 120)
 	struct zc z;
 	int i, fd;
 
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	fd = plain_listener(_metadata, if_a);
 	ASSERT_TRUE(rx_asks(&z, 1));
 	/* The card drops what comes, and only this tells of it. */
@@ -593,7 +593,7 @@ TEST_F_TIMEOUT(port, stack_sends, 120)
 
 	buf = malloc(BUF_SIZE);
 	ASSERT_TRUE(!!buf);
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	fd_a = plain_listener(_metadata, if_a);
 	fd_b = plain_listener(_metadata, if_b);
 	for (i = 0; i < rounds; i++) {
@@ -695,7 +695,7 @@ TEST_F_TIMEOUT(port, stack_sends_with_full_ring, 120)
 	pid_t pid;
 
 	run("ethtool -G %s tx 64", if_a);
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	ASSERT_EQ(0, wait_for_carrier(if_a));
 	fd = plain_socket(_metadata, if_a, 0);
 	pid = pv4_fork();
@@ -743,7 +743,7 @@ TEST_F_TIMEOUT(port, vlan, 120)
 
 	ASSERT_EQ(0, run_ip("link add link %s name v4vlan type vlan id 7\n"
 			    "link set v4vlan up\n", if_a));
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	z.min_offset -= 4;
 	fd = plain_listener(_metadata, "v4vlan");
 	pass_tagged(_metadata, &z, fd, lens, ARRAY_SIZE(lens), 30);
@@ -770,7 +770,7 @@ TEST_F_TIMEOUT(port, to_stack, 120)
 	ASSERT_LE(0, pass);
 	buf = malloc(BUF_SIZE);
 	ASSERT_TRUE(!!buf);
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	fd_a = plain_listener(_metadata, if_a);
 	fd_b = plain_listener(_metadata, if_b);
 	for (k = 0; k < 2; k++) {
@@ -816,7 +816,7 @@ TEST_F_TIMEOUT(port, stopped, 300)
 		struct xdp_keyed x;
 		struct zc z;
 
-		ASSERT_EQ(0, zc_open(&z, &cfg));
+		ASSERT_EQ(0, port_open(&z, &cfg));
 		ASSERT_EQ(0, xdp_keyed_load(&x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4,
 							1),
 					    BPF_F_XDP_HAS_FRAGS));
@@ -883,7 +883,7 @@ TEST_F_TIMEOUT(port, xdp, 300)
 	for (i = 0; i < NR_KEYS; i++)
 		ASSERT_EQ(0, xdp_set_action(&x, i, i <= XDP_PASS_TO_KERNEL ?
 						   i : XDP_PASS));
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
 	ASSERT_EQ(0, wait_for_carrier(if_a));
 	ASSERT_EQ(0, wait_for_carrier(if_b));
@@ -977,7 +977,7 @@ TEST_F_TIMEOUT(port, steering, 120)
 	ASSERT_EQ(0, run("ethtool -X %s equal 1", if_b));
 	ASSERT_EQ(0, run("ethtool -K %s ntuple on", if_b));
 	ASSERT_EQ(0, run("ethtool -N %s %s action 1 loc 3", if_b, flow));
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	ASSERT_EQ(0, wait_for_carrier(if_b));
 	fd_a = plain_listener(_metadata, if_a);
 	fd_b = plain_listener(_metadata, if_b);
@@ -1239,9 +1239,9 @@ TEST_F_TIMEOUT(port, metadata, 120)
 		SKIP(return, "these are the offloads of i40e's hardware");
 	/* with that headroom, fewer bytes fit in five frames */
 	ASSERT_EQ(0, both_mtu(4000));
-	ASSERT_EQ(0, zc_open(&a, &cfg));
+	ASSERT_EQ(0, port_open(&a, &cfg));
 	cfg.ifname = if_b;
-	ASSERT_EQ(0, zc_open(&b, &cfg));
+	ASSERT_EQ(0, port_open(&b, &cfg));
 	got = &b.s.got;
 	for (i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
 		k = i % ARRAY_SIZE(kinds);
@@ -1461,7 +1461,7 @@ TEST_F_TIMEOUT(port, switching_is_no_hang, 120)
 	if (is_virtio())
 		SKIP(return, "its queues are not stopped");
 	ASSERT_LE(0, before);
-	ASSERT_EQ(0, zc_open(&z, &cfg));
+	ASSERT_EQ(0, port_open(&z, &cfg));
 	/* Whenever the watchdog looks, every five seconds */
 	while (now_ms() < end) {
 		ASSERT_EQ(0, zc_set(&z, 0));
@@ -1494,7 +1494,7 @@ TEST_F_TIMEOUT(port, copies_have_offloads, 120)
 	for (k = 0; k < 4; k++) {
 		cfg.meta = k & 1;
 		cfg.to_stack = k & 2;
-		ASSERT_EQ(0, zc_open(&z, &cfg));
+		ASSERT_EQ(0, port_open(&z, &cfg));
 		if (!cfg.to_stack)
 			ASSERT_EQ(0, xdp_attach_native(if_b, prog));
 		ASSERT_EQ(0, wait_for_carrier(if_a));
@@ -1564,9 +1564,9 @@ TEST_F_TIMEOUT(port, offloads, 120)
 	TH_LOG("checksums: %d, TSO: %d, USO: %d, hashes: %d", csum, tso, uso,
 	       hash);
 	ASSERT_EQ(0, both_mtu(port_mtu(4000)));
-	ASSERT_EQ(0, zc_open(&a, &cfg));
+	ASSERT_EQ(0, port_open(&a, &cfg));
 	cfg.ifname = if_b;
-	ASSERT_EQ(0, zc_open(&b, &cfg));
+	ASSERT_EQ(0, port_open(&b, &cfg));
 
 	/* nobody has looked at a checksum that nobody has finished */
 	for (i = 0; i < 8; i++) {

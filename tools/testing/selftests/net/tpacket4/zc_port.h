@@ -72,6 +72,24 @@ static inline int channels(int n)
 	return err ? err : wait_for_carrier(if_b);
 }
 
+/* zc_open(), after which many drivers reset the port. A port that the test has set
+ * down stays down.
+ */
+static inline int port_open(struct zc *z, const struct zc_cfg *cfg)
+{
+	int err = zc_open(z, cfg), i;
+
+	for (i = 0; i < 2 && !err && cfg->n && cfg->ifname; i++) {
+		const char *name = i ? if_b : if_a;
+		struct ifreq ifr = { };
+
+		err = dev_ioctl(name, SIOCGIFFLAGS, &ifr);
+		if (!err && ifr.ifr_flags & IFF_UP)
+			err = wait_for_carrier(name);
+	}
+	return err;
+}
+
 /* As every test finds the ports, whatever the one before has left. */
 static inline void ports(struct __test_metadata *_metadata)
 {

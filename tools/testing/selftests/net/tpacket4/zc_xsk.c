@@ -50,7 +50,7 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	ASSERT_LE(0, prog);
 	ASSERT_EQ(0, xdp_keep(prog));
 	EXPECT_FALSE(xdp_is_shown(if_b));
-	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	EXPECT_TRUE(xdp_is_shown(if_b));
 	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, prog));
 	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, -1));
@@ -59,7 +59,7 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	EXPECT_TRUE(xdp_is_shown(if_b));
 
 	cfg.ifname = if_a;
-	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	ASSERT_EQ(0, port_open(&self->a, &cfg));
 	pass_one_by_one(_metadata, &self->a, &self->b, 60, 20);
 	pass_one_by_one(_metadata, &self->b, &self->a, 1514, 20);
 
@@ -69,7 +69,7 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	EXPECT_EQ(0, xdp_attach_native(if_b, prog));
 	/* whoever has a program keeps it */
 	cfg.ifname = if_b;
-	EXPECT_EQ(-EBUSY, zc_open(&self->b, &cfg));
+	EXPECT_EQ(-EBUSY, port_open(&self->b, &cfg));
 	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
 	close(prog);
 }
@@ -84,14 +84,14 @@ TEST_F_TIMEOUT(xsk, killed, 120)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		if (!zc_open(&self->b, &cfg))
+		if (!port_open(&self->b, &cfg))
 			raise(SIGKILL);
 		_exit(1);
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_TRUE(WIFSIGNALED(status));
 	EXPECT_FALSE(xdp_is_shown(if_b));
-	EXPECT_EQ(0, zc_open(&self->b, &cfg));
+	EXPECT_EQ(0, port_open(&self->b, &cfg));
 }
 
 TEST_F_TIMEOUT(xsk, refused, 120)
@@ -99,14 +99,14 @@ TEST_F_TIMEOUT(xsk, refused, 120)
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .headroom = 960 };
 
 	/* less than 1024 bytes of room */
-	EXPECT_EQ(-EINVAL, zc_open(&self->b, &cfg));
+	EXPECT_EQ(-EINVAL, port_open(&self->b, &cfg));
 	zc_close(&self->b);
 	/* frames that do not lie side by side */
 	cfg = (struct zc_cfg) {
 		.ifname = if_b, .n = 1, .unit = 64, .frame_size = 2048,
 		.step = 32,
 	};
-	EXPECT_EQ(-EOPNOTSUPP, zc_open(&self->b, &cfg));
+	EXPECT_EQ(-EOPNOTSUPP, port_open(&self->b, &cfg));
 	EXPECT_FALSE(xdp_is_shown(if_b));
 }
 
@@ -120,7 +120,7 @@ TEST_F_TIMEOUT(xsk, tx_alone, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .no_status = true };
 
-	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	munmap(self->b.s.map, self->b.s.map_len);
 	self->b.s.map_len = 0;
 	ASSERT_EQ(0, no_rx_ring(&self->b));
@@ -134,9 +134,9 @@ TEST_F_TIMEOUT(xsk, posted_twice, 120)
 	struct tpacket4_desc d;
 	unsigned int i, got = 0;
 
-	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	cfg = (struct zc_cfg) { .ifname = if_a, .n = 1 };
-	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	ASSERT_EQ(0, port_open(&self->a, &cfg));
 	for (i = 0; i < self->b.s.rx.size; i++)
 		pv4_rx_post(&self->b.s, i % 3);
 	ASSERT_EQ(0, zc_kick(&self->b));
@@ -167,9 +167,9 @@ TEST_F_TIMEOUT(xsk, to_stack, 120)
 	unsigned int i;
 	int fd;
 
-	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	cfg = (struct zc_cfg) { .ifname = if_a, .n = 1 };
-	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	ASSERT_EQ(0, port_open(&self->a, &cfg));
 	fd = plain_listener(_metadata, if_b);
 	for (i = 0; i < 50; i++) {
 		ASSERT_EQ(0, zc_send_seq(&self->a, 300, i));
@@ -191,9 +191,9 @@ TEST_F_TIMEOUT(xsk, refused_packets, 120)
 	char pkt[BUF_SIZE];
 	struct tpacket4_desc d;
 
-	ASSERT_EQ(0, zc_open(&self->b, &cfg));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	cfg.ifname = if_a;
-	ASSERT_EQ(0, zc_open(&self->a, &cfg));
+	ASSERT_EQ(0, port_open(&self->a, &cfg));
 	for (n = 0; n < 20; n++) {
 		fill_packet(pkt, 1600, n);
 		for (i = 0; i < 30; i++) {

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs zc_port, or the program in TPACKET4_PORT_TEST, with the given options on two
-# virtio_net devices that are connected to each other.
+# devices that are connected to each other: those named in TPACKET4_PORT_DEVICES, or
+# two of virtio_net.
 
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
-ns=v4virtio
+ns=v4ports
 names=(v4a v4b)
-devices=()
+read -ra devices <<<"${TPACKET4_PORT_DEVICES:-}"
 for path in /sys/class/net/*; do
+	[ ${#devices[@]} -lt 2 ] || break
 	driver=$(readlink "$path/device/driver") || continue
 	[ "${driver##*/}" != virtio_net ] || devices+=("${path##*/}")
 done
@@ -27,14 +29,25 @@ replug() {
 	local pci
 	local back="nsenter --net=/proc/1/ns/net ip link set"
 
-	pci=$(dirname "$(realpath "/sys/class/net/$1/device")")
+	pci=$(realpath "/sys/class/net/$1/device")
+	pci=${pci%/virtio*}
 	echo "echo 1 >$pci/remove; echo 1 >/sys/bus/pci/rescan; until n=\$(" \
-		"ls $pci/virtio*/net); do :; done; $back \$n netns $ns name $2;" \
-		"ip link set $2 up"
+		"cd $pci && ls -d net/* virtio*/net/*); n=\${n##*/}; [ \"\$n\" ];" \
+		"do :; done; $back \$n netns $ns name $2; ip link set $2 up"
+}
+
+restore() {
+	local i
+
+	for i in 0 1; do
+		nsx ip link set "${names[i]}" down
+		nsx ip link set "${names[i]}" netns 1 name "${devices[i]}"
+	done
+	ip netns del $ns
 }
 
 ip netns add $ns
-trap 'ip netns del $ns' EXIT
+trap restore EXIT
 # no packets but those of the test
 nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 TPACKET4_PORT_REPLUG=$(replug "${devices[1]}" "${names[1]}")
@@ -44,4 +57,5 @@ for i in 0 1; do
 	nsx ip link set "${names[i]}" up
 done
 
-nsx "./${TPACKET4_PORT_TEST:-zc_port}" "$@"
+export PATH=$PWD:$PATH
+nsx "${TPACKET4_PORT_TEST:-zc_port}" "$@"
