@@ -32,18 +32,23 @@ find_accel() {
 	esac
 }
 
-# virtio_wire [PROPERTIES]: sets wire to QEMU's options for two virtio_net devices with a
+# wire_devices DEVICE: sets wire to QEMU's options for two devices of this model with a
 # wire between them. A hub would reorder packets that had to wait; a netdev that lets the
-# sender wait may crash QEMU when a queue is reset.
+# sender wait may crash QEMU when a queue of virtio_net is reset. An igb needs a root port,
+# as it uses the slots after its own for virtual functions.
 # shellcheck disable=SC2034
-virtio_wire() {
+wire_devices() {
 	local net=127.$(($$ >> 16)).$(($$ >> 8 & 255)).$(($$ & 255)) at i
 
 	wire=()
 	for i in 0 1; do
 		at="local.type=inet,local.host=$net,local.port=$((5000 + i))"
 		at+=",remote.type=inet,remote.host=$net,remote.port=$((5001 - i))"
-		wire+=(-netdev "dgram,id=wire$i,$at"
-			-device "virtio-net-pci,id=vn$i,netdev=wire$i${1:-}")
+		wire+=(-netdev "dgram,id=wire$i,$at")
+		case $1 in
+		igb*) wire+=(-device "pcie-root-port,id=root$i,chassis=$((i + 1))"
+			-device "$1,bus=root$i,netdev=wire$i") ;;
+		*) wire+=(-device "$1,id=vn$i,netdev=wire$i") ;;
+		esac
 	done
 }

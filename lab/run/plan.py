@@ -158,6 +158,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_dpdk_tests(long)
     tests += find_tpgen_tests(long)
     tests += find_guide_tests(long)
+    tests += find_igb_test(long)
     switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
     tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
     tool = ["bash", str(TOP / "apps/tp4/tests/test.sh")]
@@ -242,7 +243,7 @@ def find_dpdk_tests(long: bool) -> Iterator[Test]:
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:
     """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
-    if ARCH or not (TPACKET4 / "zc_virtio.sh").exists():
+    if ARCH or not (TPACKET4 / "zc_ports.sh").exists():
         return
     kinds = {
         "split": "virtio",
@@ -268,16 +269,25 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         if kind in ("netkit", "xsk", "fanout"):
             env.append(f"TPACKET4_PORT_TEST=zc_{kind}")
             some = []
-        command = [*env, "bash", "zc_virtio.sh", *some]
+        command = [*env, "bash", "zc_ports.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
     yield from find_stopped_test("virtio-stopped", "virtio_net", long, "virtio")
     # A machine of its own, whose log has what a suspended console would lose.
     yield Test(
         "virtio-suspend",
-        ["sh", "-c", f"{SUSPENDABLE}; TPACKET4_PORT_TEST=zc_suspend bash zc_virtio.sh"],
+        ["sh", "-c", f"{SUSPENDABLE}; TPACKET4_PORT_TEST=zc_suspend bash zc_ports.sh"],
         cwd=TPACKET4,
         vm=["--nic", "virtio", "--append", AWAKE],
     )
+
+
+def find_igb_test(long: bool) -> Iterator[Test]:
+    """A stock driver with AF_XDP's zero-copy mode, on QEMU's own device."""
+    if ARCH or BASE == BASES[0]:  # whose igb lacks that mode
+        return
+    command = ["env", f"BASE={BASE}", "bash", str(LAB / "run/card")]
+    command += [*([] if long else ["-s"]), "eth0", "eth1"]
+    yield Test("igb", command, vm=["--nic", "igb"])
 
 
 def find_guide_tests(long: bool) -> Iterator[Test]:
