@@ -1114,7 +1114,7 @@ TEST_F_TIMEOUT(op, under_load, 600)
 	}
 	xdp_attach_native(if_a, -1);
 	xdp_attach_native(if_b, -1);
-	ASSERT_EQ(0, both_mtu(PORT_MTU));
+	ASSERT_EQ(0, both_mtu(port_mtu(PORT_MTU)));
 	EXPECT_TRUE(flows(&self->p));
 	stop_load(_metadata, &self->p);
 	expect_intact(_metadata, &self->p);
