@@ -85,6 +85,8 @@ class HarnessTest(unittest.TestCase):
         self.fake(top, "lab/build/progs", "progs:$1", PROGS)
         qemu = f'[ "$1" != --print ] || echo {top}/bin/qemu-system-x86_64\n'
         self.fake(top, "lab/build/qemu", "qemu.sh", qemu)
+        qemu = f"echo {top}/bin/qemu-system-x86_64\n"
+        self.fake(top, "lab/build/qemu-igb", "qemu-igb", qemu)
         self.fake(top, "bin/qemu-system-x86_64", "qemu", QEMU)
         self.fake(top, "bin/shellcheck", "shellcheck")
         ruff = re.findall(r"(?m)^RUFF=(.*)", (LAB / "run/check").read_text())[0]
