@@ -5,7 +5,7 @@
 #include "common.h"
 
 #define HEADROOM	64
-#define AREA_LEN	(1 << 18)
+#define AREA_LEN	262144
 
 FIXTURE(packed) {
 	struct pv4 s;			/* on if_b */
