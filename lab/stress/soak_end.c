@@ -521,11 +521,15 @@ static int open_member(int type, bool own_area)
 		.lent = own_area ? member_lent : lent,
 	};
 	memset(member_lent, 0, sizeof(member_lent));
+	/* Until it is a member, it gets all packets, too. */
+	err = bind_to(member.fd);
+	err = err ? : join_group(member.fd);
+	if (err)
+		return err;
 	for (i = 0; own_area && i < SLOTS; i++)
 		post(&member.rx, i, 0, 0, 0);
 	fill_rx();
-	err = bind_to(member.fd);
-	return err ? : join_group(member.fd);
+	return 0;
 }
 
 /* Frames that it has posted are lost, under traffic. In the area of this socket,
