@@ -20,7 +20,6 @@
 #include <glob.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -55,8 +54,6 @@ static bool ports;			/* hardware, not veth */
 static char reset_file[2][300];		/* written to request a reset of a port */
 static int pass, pass_frags, drop;	/* XDP programs */
 static bool zc[2];			/* the modes of the ends */
-static bool in_group[2], has_member[2];	/* of their sockets */
-static bool lost_frames[2];		/* a member of the same area has closed */
 static uint32_t phase;
 static unsigned int edges_done;
 static uint64_t calm_packets;		/* that had to arrive, and did */
@@ -155,29 +152,12 @@ static bool zc_on(int i)
 static bool zc_off(int i)
 {
 	zc[i] = false;
-	lost_frames[i] = false;
 	return tell(&ends[i], CMD_ZC_OFF, NULL);
-}
-
-static void forget_member(int i)
-{
-	in_group[i] = false;
-	has_member[i] = false;
-	lost_frames[i] = false;
-}
-
-/* A socket in a fanout group cannot be bound again. */
-static bool reopen(int i)
-{
-	forget_member(i);
-	return tell(&ends[i], CMD_CLOSE, NULL) && tell(&ends[i], CMD_OPEN, NULL);
 }
 
 /* Bound, in the previous mode */
 static bool join(int i)
 {
-	if (in_group[i] && !reopen(i))
-		return false;
 	return tell(&ends[i], CMD_BIND, NULL) && (!zc[i] || zc_on(i));
 }
 
@@ -301,7 +281,8 @@ static bool edge_off_and_on(int i)
 /* With frames in use, and moved back */
 static bool edge_reopen(int i)
 {
-	return reopen(i) && join(i);
+	return tell(&ends[i], CMD_CLOSE, NULL) &&
+	       tell(&ends[i], CMD_OPEN, NULL) && join(i);
 }
 
 static bool edge_rebind(int i)
@@ -323,40 +304,8 @@ static bool edge_kill(int i)
 	if (waitpid(e->pid, &status, 0) != e->pid)
 		return failed("%s does not die", e->ifname);
 	end_lost_socket(e);
-	forget_member(i);
 	e->done = e->asked;
 	return start_end(e) && join(i);
-}
-
-/* Another socket joins a fanout group with that of the end, which in zero-copy
- * mode feeds it; or the other socket closes.
- */
-static bool edge_member(int i)
-{
-	static const int types[] = {
-		PACKET_FANOUT_LB, PACKET_FANOUT_HASH, PACKET_FANOUT_RND,
-		PACKET_FANOUT_QM, PACKET_FANOUT_CPU, PACKET_FANOUT_ROLLOVER,
-	};
-	bool was = zc[i];
-
-	if (has_member[i]) {
-		has_member[i] = false;
-		lost_frames[i] = !ends[i].own_area;
-		return tell(&ends[i], CMD_MEMBER_CLOSE, NULL);
-	}
-	/* Only a socket in copy mode can join. */
-	if (was && (!in_group[i] || lost_frames[i]) && !zc_off(i))
-		return false;
-	/* Leaving the mode tells which frames are lost. */
-	if (lost_frames[i] && !(zc_on(i) && zc_off(i)))
-		return false;
-	ends[i].fanout_type = PICK(&r, types);
-	ends[i].own_area = one_in(&r, 2);
-	if (!tell(&ends[i], CMD_MEMBER_OPEN, NULL))
-		return false;
-	in_group[i] = true;
-	has_member[i] = true;
-	return zc[i] == was || zc_on(i);
 }
 
 static bool gone(int i)
@@ -418,7 +367,6 @@ static struct edge {
 	{ "close and open", 8, edge_reopen },
 	{ "bind again", 6, edge_rebind },
 	{ "kill -9", 8, edge_kill },
-	{ "fanout member", 16, edge_member },
 	{ "netns move", 5, edge_netns },
 	{ "unregister", 5, edge_unregister },
 };

@@ -37,24 +37,7 @@ struct header {
 struct queue {
 	struct tpacket4_desc *desc;
 	uint32_t posted, reaped;
-	char *area;
-	bool *lent;			/* frames of the area */
 };
-
-/* Another socket in the fanout group of this one, which feeds it in zero-copy
- * mode. It may have the same area; then the two exchange frames.
- */
-static struct {
-	int fd;
-	void *map;
-	struct queue rx;
-	bool own_area;
-	uint64_t here, here_stats;	/* packets, also counted in struct end */
-} member = { .fd = -1 };
-static int fanout = -1;			/* type of the group, or -1: in none */
-static uint32_t member_lost;		/* frames, since the last all_back() */
-static char *member_area;
-static bool member_lent[SLOTS];
 
 static struct end *me, *peer;
 static int fd = -1;
@@ -62,7 +45,7 @@ static char *area;
 static void *map;
 static struct queue rx, tx;
 static uint32_t free_frames[FRAMES], nr_free;
-static bool lent[FRAMES];		/* on any ring of this area */
+static bool lent[FRAMES];
 static struct rnd rnd_len;
 static bool hold;			/* CMD_HOLD */
 
@@ -123,9 +106,9 @@ static void post(struct queue *q, uint32_t idx, uint32_t len, uint16_t offset,
 {
 	struct tpacket4_desc *d = slot(q, q->posted);
 
-	if (q->lent[idx])
+	if (lent[idx])
 		wrong("frame %u is lent twice", idx);
-	q->lent[idx] = true;
+	lent[idx] = true;
 	d->idx = idx;
 	d->len = len;
 	d->offset = offset;
@@ -147,12 +130,12 @@ static bool reap(struct queue *q, struct tpacket4_desc *d)
 		return false;
 	*d = *from;
 	q->reaped++;
-	if (d->idx >= (q->lent == lent ? FRAMES : SLOTS) || !q->lent[d->idx]) {
+	if (d->idx >= FRAMES || !lent[d->idx]) {
 		wrong("frame %llu has come back, and was not lent",
 		      (unsigned long long)d->idx);
 		return true;
 	}
-	q->lent[d->idx] = false;
+	lent[d->idx] = false;
 	if (q == &tx)
 		me->books.tx_back[d->error % NR_ERRNOS]++;
 	else
@@ -165,10 +148,6 @@ static void fill_rx(void)
 	/* The other half of the frames is for sending. */
 	while (!hold && away(&rx) < SLOTS && nr_free > SLOTS / 2)
 		post(&rx, free_frames[--nr_free], 0, 0, 0);
-	/* More than CALM_PACKETS */
-	while (!hold && member.fd >= 0 && !member.own_area &&
-	       away(&member.rx) < SLOTS / 2 && nr_free > SLOTS / 2)
-		post(&member.rx, free_frames[--nr_free], 0, 0, 0);
 }
 
 /* ---- sending ---- */
@@ -336,12 +315,12 @@ static void check_packet(void)
 	note_packet(&h);
 }
 
-static void receive_from(struct queue *q, bool give_back)
+static void receive(bool give_back)
 {
 	struct tpacket4_desc d;
 
-	while (reap(q, &d)) {
-		if (me->why[0])
+	while (reap(&rx, &d)) {
+		if (d.idx >= FRAMES)
 			return;
 		if (d.error) {
 			if (d.len || packet_len)
@@ -353,53 +332,30 @@ static void receive_from(struct queue *q, bool give_back)
 			      d.offset, d.len, d.flags);
 		} else {
 			memcpy(packet + packet_len,
-			       q->area + d.idx * FRAME_SIZE + d.offset, d.len);
+			       area + d.idx * FRAME_SIZE + d.offset, d.len);
 			packet_len += d.len;
 			if (!(d.flags & TP4_PKT_CONT)) {
 				check_packet();
 				packet_len = 0;
 			}
 		}
-		if (q->lent != lent || (give_back && !d.error && !hold))
-			post(q, d.idx, 0, 0, 0);
+		if (give_back && !d.error && !hold)
+			post(&rx, d.idx, 0, 0, 0);
 		else
 			free_frames[nr_free++] = d.idx;
 	}
 }
 
-static void receive(bool give_back)
-{
-	uint64_t here;
-
-	receive_from(&rx, give_back);
-	if (member.fd < 0)
-		return;
-	here = me->here;
-	/* When the socket leaves zero-copy mode, the member keeps its frames. */
-	receive_from(&member.rx, true);
-	member.here += me->here - here;
-}
-
 /* ---- commands ---- */
-
-static int set_of(int sock, int opt, const void *val, socklen_t len)
-{
-	return setsockopt(sock, SOL_PACKET, opt, val, len) ? -errno : 0;
-}
 
 static int set(int opt, const void *val, socklen_t len)
 {
-	return set_of(fd, opt, val, len);
-}
-
-static int set_int_of(int sock, int opt, int val)
-{
-	return set_of(sock, opt, &val, sizeof(val));
+	return setsockopt(fd, SOL_PACKET, opt, val, len) ? -errno : 0;
 }
 
 static int set_int(int opt, int val)
 {
-	return set_int_of(fd, opt, val);
+	return set(opt, &val, sizeof(val));
 }
 
 /* No frame is in use. */
@@ -412,9 +368,6 @@ static void forget_rings(void)
 	for (i = 0; i < FRAMES; i++)
 		free_frames[nr_free++] = i;
 	rx.posted = rx.reaped = tx.posted = tx.reaped = 0;
-	rx.area = tx.area = area;
-	rx.lent = tx.lent = lent;
-	member_lost = 0;
 	pieces_in = pieces_out = pieces_left = packet_len = 0;
 }
 
@@ -456,7 +409,15 @@ static int open_socket(void)
 	return 0;
 }
 
-static int bind_to(int sock)
+static void close_socket(void)
+{
+	munmap(map, 2 * SLOTS * sizeof(struct tpacket4_desc));
+	close(fd);
+	fd = -1;
+	end_lost_socket(me);
+}
+
+static int bind_socket(void)
 {
 	struct sockaddr_ll ll = {
 		.sll_family = AF_PACKET,
@@ -464,128 +425,12 @@ static int bind_to(int sock)
 		.sll_ifindex = if_nametoindex(me->ifname),
 	};
 
-	return bind(sock, (void *)&ll, sizeof(ll)) ? -errno : 0;
+	return bind(fd, (void *)&ll, sizeof(ll)) ? -errno : 0;
 }
 
-static int join_group(int sock)
-{
-	return set_int_of(sock, PACKET_FANOUT, (me->nr + 1) | fanout << 16);
-}
-
-static int open_member_ring(void)
-{
-	struct tpacket_memreg_req mr = {
-		.addr = (uintptr_t)member_area,
-		.len = SLOTS * FRAME_SIZE,
-		.frame_size = FRAME_SIZE,
-	};
-	struct tpacket_req4 req = {
-		.desc_nr = SLOTS, .mr_fd = member.own_area ? member.fd : fd,
-	};
-	int err;
-
-	err = set_int_of(member.fd, PACKET_VERSION, TPACKET_V4);
-	if (member.own_area)
-		err = err ? : set_of(member.fd, PACKET_MEMREG, &mr, sizeof(mr));
-	err = err ? : set_of(member.fd, PACKET_RX_RING, &req, sizeof(req));
-	if (err)
-		return err;
-	member.map = mmap(NULL, SLOTS * sizeof(struct tpacket4_desc),
-			  PROT_READ | PROT_WRITE, MAP_SHARED, member.fd, 0);
-	return member.map == MAP_FAILED ? -errno : 0;
-}
-
-/* The first time, the socket is in copy mode, and joins the group before. */
-static int open_member(int type, bool own_area)
-{
-	uint32_t i;
-	int err;
-
-	if (fanout < 0) {
-		fanout = type | PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
-		err = join_group(fd);
-		if (err)
-			return err;
-	}
-	member.fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (member.fd < 0)
-		return -errno;
-	member.own_area = own_area;
-	member.here = member.here_stats = 0;
-	err = open_member_ring();
-	if (err)
-		return err;
-	member.rx = (struct queue){
-		.desc = member.map,
-		.area = own_area ? member_area : area,
-		.lent = own_area ? member_lent : lent,
-	};
-	memset(member_lent, 0, sizeof(member_lent));
-	/* Until it is a member, it gets all packets, too. */
-	err = bind_to(member.fd);
-	err = err ? : join_group(member.fd);
-	if (err)
-		return err;
-	for (i = 0; own_area && i < SLOTS; i++)
-		post(&member.rx, i, 0, 0, 0);
-	fill_rx();
-	return 0;
-}
-
-/* Frames that it has posted are lost, under traffic. In the area of this socket,
- * which ones is known when the latter has its own back.
- */
-static void close_member(void)
-{
-	if (member.fd < 0)
-		return;
-	munmap(member.map, SLOTS * sizeof(struct tpacket4_desc));
-	close(member.fd);
-	member.fd = -1;
-	me->here -= member.here;
-	me->here_stats -= member.here_stats;
-	if (member.own_area)
-		me->books.rx_lost += away(&member.rx);
-	else
-		member_lost += away(&member.rx);
-}
-
-static void close_socket(void)
-{
-	close_member();
-	fanout = -1;
-	munmap(map, 2 * SLOTS * sizeof(struct tpacket4_desc));
-	close(fd);
-	fd = -1;
-	end_lost_socket(me);
-}
-
-/* Let the frames that closed members have left behind be used again. */
-static void find_lost_frames(void)
-{
-	uint32_t i, nr = 0;
-
-	if (member.fd >= 0)
-		return;
-	for (i = 0; i < FRAMES; i++) {
-		if (!lent[i])
-			continue;
-		lent[i] = false;
-		free_frames[nr_free++] = i;
-		nr++;
-	}
-	if (nr != member_lost)
-		wrong("%u frames have not come back, closed members had %u", nr,
-		      member_lost);
-	me->books.rx_lost += nr;
-	member_lost = 0;
-}
-
-/* All frames must be returned by now, but for those of members. */
+/* All frames must be returned by now. */
 static int all_back(void)
 {
-	uint32_t left;
-
 	reap_tx();
 	receive(false);
 	if (away(&tx) || away(&rx)) {
@@ -593,12 +438,9 @@ static int all_back(void)
 		      away(&tx), away(&rx));
 		return -EBUSY;
 	}
-	find_lost_frames();
-	left = member.fd < 0 || member.own_area ? 0 : away(&member.rx);
-	if (nr_free + left + member_lost != FRAMES)
-		wrong("%u of %u frames are there, members have %u and %u",
-		      nr_free, FRAMES, left, member_lost);
-	if (member.fd < 0 && !end_is_settled(me))
+	if (nr_free != FRAMES)
+		wrong("%u of %u frames are there", nr_free, FRAMES);
+	if (!end_is_settled(me))
 		wrong("the books do not balance: what was lent is not what came back");
 	fill_rx();
 	return 0;
@@ -626,13 +468,14 @@ static int drain(void)
 	return 0;
 }
 
-static int add_statistics_of(int sock)
+static int add_statistics(void)
 {
 	struct tpacket_stats_v4 st = {};
 	struct books *b = &me->books;
 	socklen_t len = sizeof(st);
 
-	if (getsockopt(sock, SOL_PACKET, PACKET_STATISTICS, &st, &len))
+	receive(true);
+	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
 		return -errno;
 	/* Packets between the two are in the next one. */
 	b->tp_packets += st.tp_packets;
@@ -641,21 +484,6 @@ static int add_statistics_of(int sock)
 	b->no_desc += st.rx_no_desc;
 	me->here_stats += st.tp_packets - st.tp_drops;
 	return 0;
-}
-
-static int add_statistics(void)
-{
-	uint64_t stats;
-	int err;
-
-	receive(true);
-	err = add_statistics_of(fd);
-	if (err || member.fd < 0)
-		return err;
-	stats = me->here_stats;
-	err = add_statistics_of(member.fd);
-	member.here_stats += me->here_stats - stats;
-	return err;
 }
 
 static int obey(enum command command)
@@ -667,7 +495,7 @@ static int obey(enum command command)
 		return open_socket();
 	case CMD_BIND:
 		hold = false;
-		return bind_to(fd);
+		return bind_socket();
 	case CMD_HOLD:
 		hold = true;
 		return 0;
@@ -687,12 +515,6 @@ static int obey(enum command command)
 		return drain();
 	case CMD_SYNC:
 		return add_statistics();
-	case CMD_MEMBER_OPEN:
-		return open_member(me->fanout_type, me->own_area);
-	case CMD_MEMBER_CLOSE:
-		add_statistics();
-		close_member();
-		return 0;
 	case CMD_QUIT:
 		_exit(0);
 	default:
@@ -731,9 +553,7 @@ void end_main(struct end *e, uint64_t seed)
 	rnd_len = rnd_stream(seed, 10 + e->nr, e->life);
 	area = mmap(NULL, FRAMES * FRAME_SIZE, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	member_area = mmap(NULL, SLOTS * FRAME_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (area == MAP_FAILED || member_area == MAP_FAILED)
+	if (area == MAP_FAILED)
 		_exit(1);
 	for (;;) {
 		look_for_command();
