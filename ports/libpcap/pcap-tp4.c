@@ -589,6 +589,30 @@ pcap_tp4_look(struct pcap_tp4 *tp4)
 }
 
 /*
+ * Get the slots that come next and lie side by side, up to "max", and to those
+ * that are to be given back together.
+ *
+ * Returns how many there are.
+ */
+u_int
+pcap_tp4_ahead(struct pcap_tp4 *tp4, u_int max,
+    const struct tpacket4_desc **next)
+{
+	const struct pcap_tp4_queue *q = tp4->q;
+	u_int n, straight;
+
+	if (q->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
+		return (0);
+	*next = pcap_tp4_slot(tp4, 0);
+	straight = tp4->slots - (u_int)(*next - q->sock.rx.q.ring);
+	n = q->sock.rx.seen < tp4->batch ? q->sock.rx.seen : tp4->batch;
+	n -= q->done;
+	if (n > straight)
+		n = straight;
+	return (n < max ? n : max);
+}
+
+/*
  * Of several queues, make the one current whose next packet is the oldest.
  *
  * Returns 0 if there is no packet.
@@ -690,6 +714,7 @@ int
 pcap_tp4_next_long(struct pcap_tp4 *tp4, u_int join_len)
 {
 	struct pcap_tp4_packet *packet = &tp4->packet;
+	const struct tpacket4_meta *meta;
 	const struct tpacket4_desc *d;
 
 	do {
@@ -701,8 +726,9 @@ pcap_tp4_next_long(struct pcap_tp4 *tp4, u_int join_len)
 			pcap_tp4_read_frame(tp4, packet, d);
 			if (tp4->frames == 1 ||
 			    join_frames(tp4, packet, join_len) == 0) {
-				pcap_tp4_read_meta(packet,
-				    tp4_meta(&tp4->area, d));
+				meta = tp4_meta(&tp4->area, d);
+				pcap_tp4_read_meta(packet, meta);
+				pcap_tp4_put_sll(packet, meta);
 				return (1);
 			}
 		}

@@ -88,6 +88,8 @@ int	pcap_tp4_error(const struct pcap_tp4 *tp4);
 void	pcap_tp4_add_stats(const struct pcap_tp4 *tp4, struct pcap_stat *stat);
 
 int	pcap_tp4_look(struct pcap_tp4 *tp4);
+u_int	pcap_tp4_ahead(struct pcap_tp4 *tp4, u_int max,
+    const struct tpacket4_desc **next);
 int	pcap_tp4_pick(struct pcap_tp4 *tp4);
 int	pcap_tp4_next_long(struct pcap_tp4 *tp4, u_int join_len);
 void	pcap_tp4_give_back(struct pcap_tp4 *tp4);
@@ -108,27 +110,34 @@ pcap_tp4_slot(const struct pcap_tp4 *tp4, u_int i)
 }
 
 /*
+ * The bytes from the start of the metadata of a packet to its data.
+ */
+static inline u_int
+pcap_tp4_mac(const struct pcap_tp4 *tp4, const struct tpacket4_desc *d)
+{
+	return (tp4->headroom != 0 ? tp4->headroom : d->offset);
+}
+
+/*
  * Describe the packet whose first, or only, frame a slot has.
  */
 static inline void
 pcap_tp4_read_frame(const struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
     const struct tpacket4_desc *d)
 {
-	packet->mac = tp4->headroom != 0 ? tp4->headroom : d->offset;
+	packet->mac = pcap_tp4_mac(tp4, d);
 	packet->frame = tp4_data(&tp4->area, d) - packet->mac;
 	packet->caplen = d->len;
 }
 
 /*
- * Tell what is known of a packet, and put a struct sockaddr_ll where the
- * metadata was.
+ * Tell what is known of a packet.
  */
 static inline void
 pcap_tp4_read_meta(struct pcap_tp4_packet *packet,
     const struct tpacket4_meta *there)
 {
 	struct timespec when = tp4_meta_time(there);
-	struct sockaddr_ll sll;
 
 	packet->len = there->wire_len;
 	packet->sec = (u_int)when.tv_sec;
@@ -137,6 +146,16 @@ pcap_tp4_read_meta(struct pcap_tp4_packet *packet,
 	packet->vlan_tag_in_data = packet->vlan_tci_valid;
 	packet->vlan_tci = there->vlan_tci;
 	packet->vlan_tpid = there->vlan_tpid;
+}
+
+/*
+ * Put a struct sockaddr_ll where the metadata was.
+ */
+static inline void
+pcap_tp4_put_sll(const struct pcap_tp4_packet *packet,
+    const struct tpacket4_meta *there)
+{
+	struct sockaddr_ll sll;
 
 	sll.sll_family = AF_PACKET;
 	sll.sll_protocol = there->protocol;
@@ -158,6 +177,7 @@ static inline int
 pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
     u_int join_len)
 {
+	const struct tpacket4_meta *meta;
 	const struct tpacket4_desc *d;
 
 	if (tp4->nr_queues > 1 && !pcap_tp4_pick(tp4))
@@ -173,9 +193,22 @@ pcap_tp4_next(struct pcap_tp4 *tp4, struct pcap_tp4_packet *packet,
 	}
 	tp4->frames = 1;
 	pcap_tp4_read_frame(tp4, packet, d);
-	pcap_tp4_read_meta(packet,
-	    (const struct tpacket4_meta *)packet->frame);
+	meta = (const struct tpacket4_meta *)packet->frame;
+	pcap_tp4_read_meta(packet, meta);
+	pcap_tp4_put_sll(packet, meta);
 	return (1);
+}
+
+/*
+ * Give back the frames of the packets that were read, if they are enough.
+ */
+static inline void
+pcap_tp4_give_back_batch(struct pcap_tp4 *tp4)
+{
+	const struct pcap_tp4_queue *q = tp4->q;
+
+	if (q->done == q->sock.rx.seen || q->done >= tp4->batch)
+		pcap_tp4_give_back(tp4);
 }
 
 /*
@@ -189,8 +222,7 @@ pcap_tp4_release(struct pcap_tp4 *tp4)
 
 	q->done += tp4->frames;
 	q->stamped = 0;
-	if (q->done == q->sock.rx.seen || q->done >= tp4->batch)
-		pcap_tp4_give_back(tp4);
+	pcap_tp4_give_back_batch(tp4);
 }
 
 /*

@@ -619,6 +619,57 @@ static int breaks(void)
 	return 1;
 }
 
+enum change { BREAK, FILTER, DIRECTION };
+
+struct changer {
+	pcap_t *p;
+	enum change what;
+	unsigned int nr;
+	int rc;
+};
+
+/* Of what is in the ring, only five packets are to come. */
+static void change(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct changer *c = (void *)user;
+
+	(void)h;
+	(void)data;
+	if (++c->nr != 5)
+		return;
+	if (c->what == BREAK)
+		pcap_breakloop(c->p);
+	else if (c->what == FILTER)
+		c->rc = set_filter(c->p, "udp");
+	else
+		c->rc = pcap_setdirection(c->p, PCAP_D_OUT);
+}
+
+static int callback_changes(void)
+{
+	enum change what;
+	unsigned int i;
+	int rc;
+
+	for (what = BREAK; what <= DIRECTION; what++) {
+		pcap_t *p = must_open((struct want){});
+		struct changer c = { .p = p, .what = what };
+
+		for (i = 0; i < 20; i++)
+			send_one(peer_fd, PLAIN, i, 100);
+		if (what == BREAK) {
+			rc = pcap_loop(p, -1, change, (void *)&c);
+			check(rc == PCAP_ERROR_BREAK, "%d", rc);
+			check(c.nr == 5, "%u packets", c.nr);
+		}
+		check(!collect(p, change, &c, &c.nr, what == BREAK ? 20 : 5),
+		      "change %d: %u packets", what, c.nr);
+		check(!c.rc, "change %d: %s", what, pcap_geterr(p));
+		close_handle(p);
+	}
+	return 1;
+}
+
 /* What pcap_next_ex() gives stays while others arrive, up to the next one. */
 static int one_by_one(void)
 {
@@ -868,6 +919,7 @@ int main(int argc, char **argv)
 	result(overload(), "what is received is delivered or counted as dropped");
 	result(nonblocking(), "non-blocking, and a descriptor to wait for");
 	result(breaks(), "pcap_breakloop() of another thread");
+	result(callback_changes(), "what a callback changes holds from the next packet on");
 	result(one_by_one(), "pcap_next_ex() one by one");
 	result(down_and_up(), "the interface goes down and up");
 	result(several_handles(), "several handles");
