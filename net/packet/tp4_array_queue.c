@@ -140,16 +140,19 @@ static void tp4a_set_frame(struct tp4_frame *frame,
 }
 
 /* Take packets of one frame, which is the common case, up to one that has more
- * frames, has metadata or is invalid. @runs is a constant, see tp4a_has_runs().
+ * frames or is invalid. @runs and @meta are constants: @runs is false if no frame
+ * crosses the end of a run, see tp4a_has_runs(), and @meta if no packet has
+ * metadata.
  * Return: true if there is such a packet.
  */
 static __always_inline bool tp4a_tx_take(struct tp4_packet_array *a,
 					 struct tp4_queue *q, u32 left,
-					 bool runs)
+					 bool runs, bool meta)
 {
 	const struct tp4_area *area = q->area;
 	const u64 nr_frames = area->nr_frames, frame_size = area->frame_size;
 	const u32 run_mask = area->run_mask, run_last = area->run_last;
+	const u8 optional = meta ? TP4_META : 0;
 	u32 nr, max;
 
 	if (unlikely(q->in_chain))
@@ -163,9 +166,10 @@ static __always_inline bool tp4a_tx_take(struct tp4_packet_array *a,
 
 		max = tp4a_contig(a, a->end, q, q->in, left);
 		for (nr = 0; nr < max && tp4q_load_slot(from, &desc); nr++) {
-			other = desc.flags != TP4_DESC_KERNEL ||
+			other = (desc.flags & ~optional) != TP4_DESC_KERNEL ||
 				desc.idx >= nr_frames ||
-				tp4q_data_last(&desc) >= frame_size;
+				tp4q_data_last(&desc) >= frame_size ||
+				(meta && !tp4q_meta_valid(q, &desc, 0));
 			if (unlikely(other))
 				break;
 			tp4a_set_frame(frame, &desc);
@@ -212,7 +216,7 @@ static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 }
 
 static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
-						 bool runs)
+						 bool runs, bool meta)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	u32 nr, left = tp4a_space(a);
@@ -221,7 +225,8 @@ static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
 	do {
 		u32 end = a->end;
 
-		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)), runs)))
+		if (likely(!tp4a_tx_take(a, q, min(left, tp4a_space(a)), runs,
+					 meta)))
 			break;
 		left -= a->end - end;
 		nr = tp4a_tx_take_any(a, q, min(left, tp4a_space(a)),
@@ -234,12 +239,18 @@ static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
 
 static void tp4a_tx_populate(struct tp4_packet_array *a)
 {
-	tp4a_tx_populate_any(a, false);
+	tp4a_tx_populate_any(a, false, false);
 }
 
 static void tp4a_tx_populate_runs(struct tp4_packet_array *a)
 {
-	tp4a_tx_populate_any(a, true);
+	tp4a_tx_populate_any(a, true, false);
+}
+
+/* For all areas: without runs, the check for them never fails. */
+static void tp4a_tx_populate_meta(struct tp4_packet_array *a)
+{
+	tp4a_tx_populate_any(a, true, true);
 }
 
 /* Keep 64 frames, or a quarter of the most that the array has held. */
@@ -613,6 +624,13 @@ static const struct tp4_array_ops tp4a_tx_runs_ops = {
 	.free = tp4a_give_back,
 };
 
+static const struct tp4_array_ops tp4a_tx_meta_ops = {
+	.validation = TP4_VALIDATION_DESC,
+	.populate = tp4a_tx_populate_meta,
+	.flush = tp4a_tx_flush,
+	.free = tp4a_give_back,
+};
+
 static struct tp4_packet_array *
 tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
 	      size_t elems, struct device *dev)
@@ -713,7 +731,9 @@ struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 	const struct tp4_array_ops *ops = &tp4a_tx_ops;
 	struct tp4_zc_ring *ring = tx_opaque;
 
-	if (tp4a_has_runs(ring->q))
+	if (ring->q->meta)
+		ops = &tp4a_tx_meta_ops;
+	else if (tp4a_has_runs(ring->q))
 		ops = &tp4a_tx_runs_ops;
 	return tp4a_ring_new(ops, ring, elems, dev);
 }

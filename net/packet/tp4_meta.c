@@ -174,11 +174,16 @@ EXPORT_SYMBOL_IF_KUNIT(tp4_meta_from_skb);
 u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 		       const struct net_device *dev)
 {
-	struct vlan_ethhdr eth = {};
+	struct vlan_ethhdr eth;
 	__be16 protocol;
 	u32 flags = 0;
 
-	memcpy(&eth, data, min_t(u32, len, sizeof(eth)));
+	if (likely(len >= sizeof(eth))) {
+		memcpy(&eth, data, sizeof(eth));
+	} else {
+		memset(&eth, 0, sizeof(eth));
+		memcpy(&eth, data, len);
+	}
 	protocol = eth.h_vlan_proto;
 	to->vlan_tci = 0;
 	to->vlan_tpid = 0;
