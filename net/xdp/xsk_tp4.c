@@ -320,8 +320,10 @@ u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
 }
 
 /* Move a frame from the pool to the received ones. */
-static bool xsk_tp4_add_frame(struct xsk_tp4 *t, const struct xdp_buff *xdp,
-			      bool is_eop, struct tp4_frame_set *p)
+static __always_inline bool xsk_tp4_add_frame(struct xsk_tp4 *t,
+					      const struct xdp_buff *xdp,
+					      bool is_eop,
+					      struct tp4_frame_set *p)
 {
 	u64 pos = xdp->data_hard_start - t->addrs - t->pool->headroom;
 	u32 idx = pos >> t->shift;
@@ -406,8 +408,12 @@ int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 		return 0;
 	if (unlikely(frags))
 		xsk_tp4_add_frags(t);
-	if (t->dev->xdp_metadata_ops)
-		xsk_tp4_set_meta(t, xdp, &p);
+	if (t->dev->xdp_metadata_ops) {
+		/* A copy, so that @p is in registers */
+		struct tp4_frame_set first = p;
+
+		xsk_tp4_set_meta(t, xdp, &first);
+	}
 	return 0;
 }
 
