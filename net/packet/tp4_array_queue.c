@@ -140,9 +140,9 @@ static void tp4a_set_frame(struct tp4_frame *frame,
 }
 
 /* Take packets of one frame, which is the common case, up to one that has more
- * frames or is invalid. @runs and @meta are constants: @runs is false if no frame
- * crosses the end of a run, see tp4a_has_runs(), and @meta if no packet has
- * metadata.
+ * frames or is invalid. @runs and @meta are constants: @runs is false if no
+ * frame crosses the end of a run, see tp4a_has_runs(), and @meta if no packet
+ * has metadata.
  * Return: true if there is such a packet.
  */
 static __always_inline bool tp4a_tx_take(struct tp4_packet_array *a,
