@@ -113,4 +113,9 @@ void fanout_feed(struct port *p)
 		errx(1, "%s: zero-copy on queue pair %d: %s",
 		     p->cfg->ifname[p->end], p->cfg->zerocopy - 1,
 		     tp4_strerror(TP4_IN_ZEROCOPY, e));
+	/* Nobody else gives back the frames of packets that it has received until
+	 * then.
+	 */
+	while (p->ops->rx_drop(p, MAX_BATCH))
+		;
 }

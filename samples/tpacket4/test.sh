@@ -167,6 +167,26 @@ for type in lb cpu rnd qm hash cbpf xdp; do
 	run 1000 "${pair[@]}" --rxdrop -z 1 --fanout $type
 done
 
+# fanout_in_flood: packets that arrive before the queue is in zero-copy mode keep no
+# frame of its small ring
+fanout_in_flood()
+{
+	local count=/sys/class/net/tp4A/statistics/rx_packets
+	local pid n before
+
+	before=$(cat $count)
+	./tpbench -q --verify -s 200 -i tp4B --txpush -d 100 >/dev/null 2>&1 &
+	pid=$!
+	for ((n = 0; n < 600; n++)); do
+		[ "$(cat $count)" -eq "$before" ] || break
+		sleep 0.1
+	done
+	run 1000 -i tp4A --rxdrop -z 1 --fanout cbpf -R 256 -b 32 -d 30
+	kill $pid
+	wait $pid || :
+}
+fanout_in_flood
+
 # Three queues, of which each has its own packets
 three="numtxqueues 3 numrxqueues 3"
 # shellcheck disable=SC2086 # words
