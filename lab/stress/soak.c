@@ -20,6 +20,7 @@
 #include <glob.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -54,6 +55,8 @@ static bool ports;			/* hardware, not veth */
 static char reset_file[2][300];		/* written to request a reset of a port */
 static int pass, pass_frags, drop;	/* XDP programs */
 static bool zc[2];			/* the modes of the ends */
+static bool in_group[2], has_member[2];	/* of their sockets */
+static bool lost_frames[2];		/* a member of the same area has closed */
 static uint32_t phase;
 static unsigned int edges_done;
 static uint64_t calm_packets;		/* that had to arrive, and did */
@@ -82,12 +85,28 @@ static bool __attribute__((format(printf, 1, 2))) failed(const char *fmt, ...)
 
 /* ---- the ends ---- */
 
+/* The state of an end, for messages */
+static const char *state(int i)
+{
+	static char text[2][80];
+	int nr = snprintf(text[i], sizeof(text[i]), "%s",
+			  zc[i] ? "zero-copy" : "copy");
+
+	if (in_group[i])
+		snprintf(text[i] + nr, sizeof(text[i]) - nr,
+			 ", fanout of type %d, %s", ends[i].fanout_type,
+			 !has_member[i] ? "no member" :
+			 ends[i].own_area ? "a member of its own area" :
+					    "a member of the same area");
+	return text[i];
+}
+
 static bool end_is_well(struct end *e)
 {
 	int status;
 
-	if (e->why[0])
-		return failed("%s: %s", e->ifname, e->why);
+	if (__atomic_load_n(&e->why[0], __ATOMIC_ACQUIRE))
+		return failed("%s (%s): %s", e->ifname, state(e->nr), e->why);
 	if (e->pid > 0 && waitpid(e->pid, &status, WNOHANG) == e->pid) {
 		e->pid = 0;
 		return failed("%s: its process has ended: status %#x",
@@ -115,8 +134,7 @@ static bool tell(struct end *e, enum command command, int *result)
 		*result = e->result;
 	else if (e->result)
 		return failed("%s (%s): command %d: %s", e->ifname,
-			      zc[e->nr] ? "zero-copy" : "copy", command,
-			      strerror(-e->result));
+			      state(e->nr), command, strerror(-e->result));
 	return end_is_well(e);
 }
 
@@ -152,12 +170,29 @@ static bool zc_on(int i)
 static bool zc_off(int i)
 {
 	zc[i] = false;
+	lost_frames[i] = false;
 	return tell(&ends[i], CMD_ZC_OFF, NULL);
+}
+
+static void forget_member(int i)
+{
+	in_group[i] = false;
+	has_member[i] = false;
+	lost_frames[i] = false;
+}
+
+/* A socket in a fanout group cannot be bound again. */
+static bool reopen(int i)
+{
+	forget_member(i);
+	return tell(&ends[i], CMD_CLOSE, NULL) && tell(&ends[i], CMD_OPEN, NULL);
 }
 
 /* Bound, in the previous mode */
 static bool join(int i)
 {
+	if (in_group[i] && !reopen(i))
+		return false;
 	return tell(&ends[i], CMD_BIND, NULL) && (!zc[i] || zc_on(i));
 }
 
@@ -281,8 +316,7 @@ static bool edge_off_and_on(int i)
 /* With frames in use, and moved back */
 static bool edge_reopen(int i)
 {
-	return tell(&ends[i], CMD_CLOSE, NULL) &&
-	       tell(&ends[i], CMD_OPEN, NULL) && join(i);
+	return reopen(i) && join(i);
 }
 
 static bool edge_rebind(int i)
@@ -304,8 +338,42 @@ static bool edge_kill(int i)
 	if (waitpid(e->pid, &status, 0) != e->pid)
 		return failed("%s does not die", e->ifname);
 	end_lost_socket(e);
+	forget_member(i);
 	e->done = e->asked;
 	return start_end(e) && join(i);
+}
+
+/* Another socket joins a fanout group with that of the end, which in zero-copy
+ * mode feeds it; or the other socket closes.
+ */
+static bool edge_member(int i)
+{
+	static const int types[] = {
+		PACKET_FANOUT_LB, PACKET_FANOUT_HASH, PACKET_FANOUT_RND,
+		PACKET_FANOUT_QM, PACKET_FANOUT_CPU, PACKET_FANOUT_ROLLOVER,
+	};
+	bool was = zc[i];
+
+	if (has_member[i]) {
+		has_member[i] = false;
+		lost_frames[i] = !ends[i].own_area;
+		return tell(&ends[i], CMD_MEMBER_CLOSE, NULL);
+	}
+	/* Only a socket in copy mode can join. */
+	if (was && (!in_group[i] || lost_frames[i]) && !zc_off(i))
+		return false;
+	/* Leaving the mode tells which frames are lost. */
+	if (lost_frames[i] && !(zc_on(i) && zc_off(i)))
+		return false;
+	/* The type of a group stays. */
+	if (!in_group[i])
+		ends[i].fanout_type = PICK(&r, types);
+	ends[i].own_area = one_in(&r, 2);
+	if (!tell(&ends[i], CMD_MEMBER_OPEN, NULL))
+		return false;
+	in_group[i] = true;
+	has_member[i] = true;
+	return zc[i] == was || zc_on(i);
 }
 
 static bool gone(int i)
@@ -367,6 +435,7 @@ static struct edge {
 	{ "close and open", 8, edge_reopen },
 	{ "bind again", 6, edge_rebind },
 	{ "kill -9", 8, edge_kill },
+	{ "fanout member", 16, edge_member },
 	{ "netns move", 5, edge_netns },
 	{ "unregister", 5, edge_unregister },
 };
@@ -451,8 +520,7 @@ static bool flush(int i)
 	} while (now_ms() < stop && end_is_well(&ends[0]) &&
 		 end_is_well(&ends[1]));
 	return failed("from %s nothing arrives (%s to %s)", ends[i].ifname,
-		      zc[i] ? "zero-copy" : "copy",
-		      zc[!i] ? "zero-copy" : "copy");
+		      state(i), state(!i));
 }
 
 static bool calm_way(int i)
@@ -472,8 +540,8 @@ static bool calm_way(int i)
 			return false;
 		tell(&ends[!i], CMD_SYNC, NULL);
 		return failed("calm, %s (%s) to %s (%s): %u sent, %llu came back, %u arrived, %llu dropped without a frame",
-			      ends[i].ifname, zc[i] ? "zero-copy" : "copy",
-			      ends[!i].ifname, zc[!i] ? "zero-copy" : "copy",
+			      ends[i].ifname, state(i), ends[!i].ifname,
+			      state(!i),
 			      CALM_PACKETS,
 			      (unsigned long long)(from->sent[0] - sent),
 			      ends[!i].phase_nr,
@@ -490,8 +558,9 @@ static bool check_statistics(struct end *e)
 	if (!tell(e, CMD_SYNC, NULL))
 		return false;
 	if (e->here != e->here_stats)
-		return failed("%s: %llu packets received, PACKET_STATISTICS: %llu",
-			      e->ifname, (unsigned long long)e->here,
+		return failed("%s (%s): %llu packets received, PACKET_STATISTICS: %llu",
+			      e->ifname, state(e->nr),
+			      (unsigned long long)e->here,
 			      (unsigned long long)e->here_stats);
 	if (b->tp_drops != b->ring_full + b->no_desc)
 		return failed("%s: tp_drops %llu, ring_full %llu, no_desc %llu",

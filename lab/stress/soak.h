@@ -30,7 +30,9 @@ enum command {
 	CMD_GONE,	/* the device is removed: as after CMD_ZC_OFF */
 	CMD_CLOSE,
 	CMD_DRAIN,	/* until all sent frames are returned */
-	CMD_SYNC,	/* add up the socket's statistics */
+	CMD_SYNC,	/* add up the sockets' statistics */
+	CMD_MEMBER_OPEN, /* a socket in a fanout group with the first one */
+	CMD_MEMBER_CLOSE, /* the first one stays in the group */
 	CMD_QUIT,
 };
 
@@ -62,10 +64,12 @@ struct end {
 	uint32_t phase;			/* written into each packet */
 	uint32_t quota;			/* packets still to be sent */
 	uint32_t max_len;
+	int fanout_type;
+	bool own_area;			/* of the member */
 
 	/* Written by the end */
 	bool is_open;
-	char why[160];			/* the failure, if any */
+	char why[320];			/* the failure, if any */
 	uint32_t life;			/* of the socket */
 	uint32_t next;			/* packet to send */
 	uint64_t here;			/* packets received with this socket */

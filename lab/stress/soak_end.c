@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/membarrier.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,17 +37,35 @@ struct header {
 } __attribute__((__packed__));
 
 struct queue {
+	const char *name;
 	struct tpacket4_desc *desc;
 	uint32_t posted, reaped;
+	char *area;
+	struct queue **lent;		/* frames of the area: on which ring, or NULL */
 };
+
+/* Another socket in the fanout group of this one, which feeds it in zero-copy
+ * mode. It may have the same area; then the two exchange frames.
+ */
+static struct {
+	int fd;
+	void *map;
+	struct queue rx;
+	bool own_area;
+	uint64_t here, here_stats;	/* packets, also counted in struct end */
+} member = { .fd = -1, .rx.name = "the member's Rx" };
+static int fanout = -1;			/* type of the group, or -1: in none */
+static uint32_t member_lost;		/* frames, since the last all_back() */
+static char *member_area;
+static struct queue *member_lent[SLOTS];
 
 static struct end *me, *peer;
 static int fd = -1;
 static char *area;
 static void *map;
-static struct queue rx, tx;
+static struct queue rx = { .name = "Rx" }, tx = { .name = "Tx" };
 static uint32_t free_frames[FRAMES], nr_free;
-static bool lent[FRAMES];
+static struct queue *lent[FRAMES];
 static struct rnd rnd_len;
 static bool hold;			/* CMD_HOLD */
 
@@ -78,15 +98,19 @@ bool end_is_settled(const struct end *e)
 	       b->posted == sum(b->sent) + b->posted_lost;
 }
 
-static void wrong(const char *fmt, ...)
+static void __attribute__((format(printf, 1, 2))) wrong(const char *fmt, ...)
 {
+	char why[sizeof(me->why)];
 	va_list ap;
 
 	if (me->why[0])
 		return;
 	va_start(ap, fmt);
-	vsnprintf(me->why, sizeof(me->why), fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	/* The main process reads it when there is a first character. */
+	memcpy(me->why + 1, why + 1, sizeof(why) - 1);
+	__atomic_store_n(&me->why[0], why[0], __ATOMIC_RELEASE);
 }
 
 /* ---- rings ---- */
@@ -101,14 +125,40 @@ static uint32_t away(const struct queue *q)
 	return q->posted - q->reaped;
 }
 
+static uint32_t nr_lent(const struct queue *q)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < FRAMES; i++)
+		nr += lent[i] == q;
+	return nr;
+}
+
+/* Where the frames of the area are, for messages. A feeder and a member of its
+ * area exchange them: then a frame comes back by another ring than it was posted
+ * on, but from each ring come as many as were posted there.
+ */
+static const char *frames_by_owner(void)
+{
+	bool same = member.fd >= 0 && !member.own_area;
+	static char text[200];
+
+	snprintf(text, sizeof(text),
+		 "free %u; posted on, and not back from: Rx %u %u, Tx %u %u, member %u %u; closed members had %u",
+		 nr_free, nr_lent(&rx), away(&rx), nr_lent(&tx), away(&tx),
+		 nr_lent(&member.rx), same ? away(&member.rx) : 0, member_lost);
+	return text;
+}
+
 static void post(struct queue *q, uint32_t idx, uint32_t len, uint16_t offset,
 		 uint8_t flags)
 {
 	struct tpacket4_desc *d = slot(q, q->posted);
 
-	if (lent[idx])
-		wrong("frame %u is lent twice", idx);
-	lent[idx] = true;
+	if (q->lent[idx])
+		wrong("frame %u is posted on %s, and is on %s (%s)", idx,
+		      q->name, q->lent[idx]->name, frames_by_owner());
+	q->lent[idx] = q;
 	d->idx = idx;
 	d->len = len;
 	d->offset = offset;
@@ -130,12 +180,12 @@ static bool reap(struct queue *q, struct tpacket4_desc *d)
 		return false;
 	*d = *from;
 	q->reaped++;
-	if (d->idx >= FRAMES || !lent[d->idx]) {
-		wrong("frame %llu has come back, and was not lent",
-		      (unsigned long long)d->idx);
+	if (d->idx >= (q->lent == lent ? FRAMES : SLOTS) || !q->lent[d->idx]) {
+		wrong("frame %llu has come back from %s, and was not posted (%s)",
+		      (unsigned long long)d->idx, q->name, frames_by_owner());
 		return true;
 	}
-	lent[d->idx] = false;
+	q->lent[d->idx] = NULL;
 	if (q == &tx)
 		me->books.tx_back[d->error % NR_ERRNOS]++;
 	else
@@ -148,6 +198,10 @@ static void fill_rx(void)
 	/* The other half of the frames is for sending. */
 	while (!hold && away(&rx) < SLOTS && nr_free > SLOTS / 2)
 		post(&rx, free_frames[--nr_free], 0, 0, 0);
+	/* More than CALM_PACKETS */
+	while (!hold && member.fd >= 0 && !member.own_area &&
+	       away(&member.rx) < SLOTS / 2 && nr_free > SLOTS / 2)
+		post(&member.rx, free_frames[--nr_free], 0, 0, 0);
 }
 
 /* ---- sending ---- */
@@ -252,9 +306,18 @@ static void kick(int flags)
 
 static uint8_t packet[MAX_LEN + FRAME_SIZE];
 static uint32_t packet_len;
+static const struct queue *packet_from;
+
+static const char *ring_name(bool of_member)
+{
+	return of_member ? member.rx.name : rx.name;
+}
 
 static void note_packet(const struct header *h)
 {
+	bool of_member = packet_from == &member.rx;
+	uint8_t *seen = &me->seen[h->seq % SEEN];
+
 	if (h->life != me->seen_life) {
 		if (h->life < me->seen_life) {
 			me->books.reordered++;
@@ -275,10 +338,11 @@ static void note_packet(const struct header *h)
 			      me->seen_top);
 			return;
 		}
-		if (me->seen[h->seq % SEEN])
-			wrong("packet %u has come twice", h->seq);
+		if (*seen)
+			wrong("packet %u has come by %s, and by %s", h->seq,
+			      ring_name(*seen > 1), ring_name(of_member));
 	}
-	me->seen[h->seq % SEEN] = 1;
+	*seen = 1 + of_member;
 	me->books.received++;
 	if (h->phase == me->in_phase)
 		__atomic_fetch_add(&me->phase_nr, 1, __ATOMIC_RELEASE);
@@ -296,66 +360,92 @@ static void check_packet(void)
 		return;
 	}
 	if (h.from != (uint32_t)peer->nr) {
-		wrong("received a packet of this end");
+		wrong("received packet %u of this end, by %s", h.seq,
+		      packet_from->name);
 		return;
 	}
 	if (h.len != packet_len) {
-		wrong("packet %u has %u bytes, not %u", h.seq, packet_len,
-		      h.len);
+		wrong("packet %u has %u bytes, not %u, by %s", h.seq,
+		      packet_len, h.len, packet_from->name);
 		return;
 	}
 	for (i = sizeof(h); i < packet_len; i++) {
 		if (packet[i] != pattern(h.seq, i)) {
-			wrong("packet %u, byte %u of %u is %#x, not %#x",
+			wrong("packet %u, byte %u of %u is %#x, not %#x, by %s",
 			      h.seq, i, packet_len, packet[i],
-			      pattern(h.seq, i));
+			      pattern(h.seq, i), packet_from->name);
 			return;
 		}
 	}
 	note_packet(&h);
 }
 
-static void receive(bool give_back)
+static void receive_from(struct queue *q, bool give_back)
 {
 	struct tpacket4_desc d;
 
-	while (reap(&rx, &d)) {
-		if (d.idx >= FRAMES)
+	packet_from = q;
+	while (reap(q, &d)) {
+		if (me->why[0])
 			return;
 		if (d.error) {
 			if (d.len || packet_len)
-				wrong("error %u in or of a packet", d.error);
+				wrong("error %u in or of a packet, by %s",
+				      d.error, q->name);
 		} else if (!d.len || d.offset + d.len > FRAME_SIZE ||
 			   packet_len + d.len > sizeof(packet) ||
 			   (d.flags & ~TP4_PKT_CONT)) {
-			wrong("received offset %u length %u flags %#x",
-			      d.offset, d.len, d.flags);
+			wrong("received offset %u length %u flags %#x by %s",
+			      d.offset, d.len, d.flags, q->name);
 		} else {
 			memcpy(packet + packet_len,
-			       area + d.idx * FRAME_SIZE + d.offset, d.len);
+			       q->area + d.idx * FRAME_SIZE + d.offset, d.len);
 			packet_len += d.len;
 			if (!(d.flags & TP4_PKT_CONT)) {
 				check_packet();
 				packet_len = 0;
 			}
 		}
-		if (give_back && !d.error && !hold)
-			post(&rx, d.idx, 0, 0, 0);
+		if (q->lent != lent || (give_back && !d.error && !hold))
+			post(q, d.idx, 0, 0, 0);
 		else
 			free_frames[nr_free++] = d.idx;
 	}
 }
 
+static void receive(bool give_back)
+{
+	uint64_t here;
+
+	receive_from(&rx, give_back);
+	if (member.fd < 0)
+		return;
+	here = me->here;
+	/* When the socket leaves zero-copy mode, the member keeps its frames. */
+	receive_from(&member.rx, true);
+	member.here += me->here - here;
+}
+
 /* ---- commands ---- */
+
+static int set_of(int sock, int opt, const void *val, socklen_t len)
+{
+	return setsockopt(sock, SOL_PACKET, opt, val, len) ? -errno : 0;
+}
 
 static int set(int opt, const void *val, socklen_t len)
 {
-	return setsockopt(fd, SOL_PACKET, opt, val, len) ? -errno : 0;
+	return set_of(fd, opt, val, len);
+}
+
+static int set_int_of(int sock, int opt, int val)
+{
+	return set_of(sock, opt, &val, sizeof(val));
 }
 
 static int set_int(int opt, int val)
 {
-	return set(opt, &val, sizeof(val));
+	return set_int_of(fd, opt, val);
 }
 
 /* No frame is in use. */
@@ -368,6 +458,9 @@ static void forget_rings(void)
 	for (i = 0; i < FRAMES; i++)
 		free_frames[nr_free++] = i;
 	rx.posted = rx.reaped = tx.posted = tx.reaped = 0;
+	rx.area = tx.area = area;
+	rx.lent = tx.lent = lent;
+	member_lost = 0;
 	pieces_in = pieces_out = pieces_left = packet_len = 0;
 }
 
@@ -409,15 +502,7 @@ static int open_socket(void)
 	return 0;
 }
 
-static void close_socket(void)
-{
-	munmap(map, 2 * SLOTS * sizeof(struct tpacket4_desc));
-	close(fd);
-	fd = -1;
-	end_lost_socket(me);
-}
-
-static int bind_socket(void)
+static int bind_to(int sock)
 {
 	struct sockaddr_ll ll = {
 		.sll_family = AF_PACKET,
@@ -425,22 +510,148 @@ static int bind_socket(void)
 		.sll_ifindex = if_nametoindex(me->ifname),
 	};
 
-	return bind(fd, (void *)&ll, sizeof(ll)) ? -errno : 0;
+	return bind(sock, (void *)&ll, sizeof(ll)) ? -errno : 0;
 }
 
-/* All frames must be returned by now. */
+static int join_group(int sock)
+{
+	return set_int_of(sock, PACKET_FANOUT, (me->nr + 1) | fanout << 16);
+}
+
+static int open_member_ring(void)
+{
+	struct tpacket_memreg_req mr = {
+		.addr = (uintptr_t)member_area,
+		.len = SLOTS * FRAME_SIZE,
+		.frame_size = FRAME_SIZE,
+	};
+	struct tpacket_req4 req = {
+		.desc_nr = SLOTS, .mr_fd = member.own_area ? member.fd : fd,
+	};
+	int err;
+
+	err = set_int_of(member.fd, PACKET_VERSION, TPACKET_V4);
+	err = err ? : set_int_of(member.fd, PACKET_IGNORE_OUTGOING, 1);
+	if (member.own_area)
+		err = err ? : set_of(member.fd, PACKET_MEMREG, &mr, sizeof(mr));
+	err = err ? : set_of(member.fd, PACKET_RX_RING, &req, sizeof(req));
+	if (err)
+		return err;
+	member.map = mmap(NULL, SLOTS * sizeof(struct tpacket4_desc),
+			  PROT_READ | PROT_WRITE, MAP_SHARED, member.fd, 0);
+	return member.map == MAP_FAILED ? -errno : 0;
+}
+
+/* The first time, the socket is in copy mode, and joins the group before. */
+static int open_member(int type, bool own_area)
+{
+	uint32_t i;
+	int err;
+
+	if (fanout < 0) {
+		fanout = type | PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+		err = join_group(fd);
+		if (err)
+			return err;
+	}
+	member.fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (member.fd < 0)
+		return -errno;
+	member.own_area = own_area;
+	member.here = member.here_stats = 0;
+	err = open_member_ring();
+	if (err)
+		return err;
+	member.rx = (struct queue){
+		.name = own_area ? "the member's Rx, of its own area" :
+				   "the member's Rx",
+		.desc = member.map,
+		.area = own_area ? member_area : area,
+		.lent = own_area ? member_lent : lent,
+	};
+	memset(member_lent, 0, sizeof(member_lent));
+	/* Until it is a member, it gets all packets, too. The kernel does not wait
+	 * for those that are on their way to it, and would be received twice if
+	 * they found a frame.
+	 */
+	err = bind_to(member.fd);
+	err = err ? : join_group(member.fd);
+	if (err)
+		return err;
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return -errno;
+	for (i = 0; own_area && i < SLOTS; i++)
+		post(&member.rx, i, 0, 0, 0);
+	fill_rx();
+	return 0;
+}
+
+/* Frames that it has posted are lost, under traffic. In the area of this socket,
+ * which ones is known when the latter has its own back.
+ */
+static void close_member(void)
+{
+	if (member.fd < 0)
+		return;
+	munmap(member.map, SLOTS * sizeof(struct tpacket4_desc));
+	close(member.fd);
+	member.fd = -1;
+	me->here -= member.here;
+	me->here_stats -= member.here_stats;
+	if (member.own_area)
+		me->books.rx_lost += away(&member.rx);
+	else
+		member_lost += away(&member.rx);
+}
+
+static void close_socket(void)
+{
+	close_member();
+	fanout = -1;
+	munmap(map, 2 * SLOTS * sizeof(struct tpacket4_desc));
+	close(fd);
+	fd = -1;
+	end_lost_socket(me);
+}
+
+/* Let the frames that closed members have left behind be used again. */
+static void find_lost_frames(void)
+{
+	uint32_t i, nr = 0;
+
+	if (member.fd >= 0)
+		return;
+	for (i = 0; i < FRAMES; i++) {
+		if (!lent[i])
+			continue;
+		lent[i] = NULL;
+		free_frames[nr_free++] = i;
+		nr++;
+	}
+	if (nr != member_lost)
+		wrong("%u frames have not come back (%s)", nr,
+		      frames_by_owner());
+	me->books.rx_lost += nr;
+	member_lost = 0;
+}
+
+/* All frames must be returned by now, but for those of members. */
 static int all_back(void)
 {
+	uint32_t left;
+
 	reap_tx();
 	receive(false);
 	if (away(&tx) || away(&rx)) {
-		wrong("%u Tx and %u Rx descriptors have not come back",
-		      away(&tx), away(&rx));
+		wrong("descriptors have not come back (%s)", frames_by_owner());
 		return -EBUSY;
 	}
-	if (nr_free != FRAMES)
-		wrong("%u of %u frames are there", nr_free, FRAMES);
-	if (!end_is_settled(me))
+	find_lost_frames();
+	left = member.fd < 0 || member.own_area ? 0 : away(&member.rx);
+	if (nr_free + left + member_lost != FRAMES)
+		wrong("frames are missing, or there twice (%s)",
+		      frames_by_owner());
+	if (member.fd < 0 && !end_is_settled(me))
 		wrong("the books do not balance: what was lent is not what came back");
 	fill_rx();
 	return 0;
@@ -468,14 +679,13 @@ static int drain(void)
 	return 0;
 }
 
-static int add_statistics(void)
+static int add_statistics_of(int sock)
 {
 	struct tpacket_stats_v4 st = {};
 	struct books *b = &me->books;
 	socklen_t len = sizeof(st);
 
-	receive(true);
-	if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &st, &len))
+	if (getsockopt(sock, SOL_PACKET, PACKET_STATISTICS, &st, &len))
 		return -errno;
 	/* Packets between the two are in the next one. */
 	b->tp_packets += st.tp_packets;
@@ -484,6 +694,21 @@ static int add_statistics(void)
 	b->no_desc += st.rx_no_desc;
 	me->here_stats += st.tp_packets - st.tp_drops;
 	return 0;
+}
+
+static int add_statistics(void)
+{
+	uint64_t stats;
+	int err;
+
+	receive(true);
+	err = add_statistics_of(fd);
+	if (err || member.fd < 0)
+		return err;
+	stats = me->here_stats;
+	err = add_statistics_of(member.fd);
+	member.here_stats += me->here_stats - stats;
+	return err;
 }
 
 static int obey(enum command command)
@@ -495,7 +720,7 @@ static int obey(enum command command)
 		return open_socket();
 	case CMD_BIND:
 		hold = false;
-		return bind_socket();
+		return bind_to(fd);
 	case CMD_HOLD:
 		hold = true;
 		return 0;
@@ -515,6 +740,12 @@ static int obey(enum command command)
 		return drain();
 	case CMD_SYNC:
 		return add_statistics();
+	case CMD_MEMBER_OPEN:
+		return open_member(me->fanout_type, me->own_area);
+	case CMD_MEMBER_CLOSE:
+		add_statistics();
+		close_member();
+		return 0;
 	case CMD_QUIT:
 		_exit(0);
 	default:
@@ -553,7 +784,9 @@ void end_main(struct end *e, uint64_t seed)
 	rnd_len = rnd_stream(seed, 10 + e->nr, e->life);
 	area = mmap(NULL, FRAMES * FRAME_SIZE, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (area == MAP_FAILED)
+	member_area = mmap(NULL, SLOTS * FRAME_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED || member_area == MAP_FAILED)
 		_exit(1);
 	for (;;) {
 		look_for_command();
