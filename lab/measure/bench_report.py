@@ -11,7 +11,9 @@ from xml.sax.saxutils import escape
 
 VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
 # rxdrop by the two members of a fanout group that a queue feeds, or without a group
-FANOUT = tuple(f"fanout-{t}" for t in ("none", "lb", "qm", "cpu", "rnd", "hash"))
+FANOUT = tuple(
+    f"fanout-{t}" for t in ("none", "lb", "qm", "cpu", "rnd", "hash", "cbpf", "xdp")
+)
 BENCHMARKS = ("rxdrop", *FANOUT, "txpush", "l2fwd", "tcpdump")
 
 
