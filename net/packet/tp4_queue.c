@@ -49,30 +49,39 @@ static noinline void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 }
 
 /* Take posted frames. @runs is a constant: false if no frame crosses the end of
- * a run of pages.
+ * a run of pages. Nobody else moves @in and @out of an Rx queue meanwhile.
  */
 static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 						const struct tp4_area *area,
 						u32 nr, bool runs)
 {
-	const u32 nr_frames = area->nr_frames;
+	unsigned long in = q->in, out = atomic_long_read(&q->out);
+	const u32 nr_frames = area->nr_frames, mask = q->mask;
+	const struct tpacket4_desc *ring = q->ring;
+	u32 *const held = q->held;
 	u32 refusals = 0;
 	u64 idx;
 
-	while (q->in - atomic_long_read(&q->out) < nr ||
-	       q->in % TP4_DESCS_PER_LINE) {
-		if (tp4q_is_held(q, q->in) ||
-		    !tp4q_load_idx(tp4q_slot(q, q->in), &idx))
+	while (in - out < nr || in % TP4_DESCS_PER_LINE) {
+		/* As tp4q_is_held(): pairs with the release in tp4q_publish(). */
+		if (in - out > mask ||
+		    smp_load_acquire(&held[in & mask]) != TP4_NOT_HELD ||
+		    !tp4q_load_idx(&ring[in & mask], &idx))
 			break;
 		if (likely(idx < nr_frames) &&
 		    !(runs && unlikely(tp4_area_crosses(area, idx)))) {
-			tp4q_hold(q, idx);
+			WRITE_ONCE(held[in & mask], idx);
+			in++;
 			continue;
 		}
+		WRITE_ONCE(q->in, in);
 		tp4q_rx_refuse(q, idx);
+		in = q->in;
+		out = atomic_long_read(&q->out);
 		if (++refusals == TP4_RX_REFUSALS)
 			break;
 	}
+	WRITE_ONCE(q->in, in);
 }
 
 /**
