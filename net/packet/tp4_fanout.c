@@ -51,11 +51,12 @@
 #define TP4_FANOUT_NONE		U8_MAX
 
 /**
- * struct tp4_fanout_packet - a packet and the frames that it needs
- * @pos:	position of its first frame in the array
- * @need:	frames that it needs of the member
- * @prev:	the packet before it for the same member
- * @plain:	it has one frame, which is exchanged, and there is nothing else to do
+ * struct tp4_fanout_packet - a packet, or plain ones in a row, for one member
+ * @pos:	position of the first frame in the array
+ * @need:	frames needed of the member
+ * @prev:	the entry before it for the same member
+ * @plain:	these are plain packets: each has one frame, which is exchanged, and
+ *		there is nothing else to do
  */
 struct tp4_fanout_packet {
 	u32	pos;
@@ -157,10 +158,15 @@ static struct sk_buff *tp4_fanout_set_skb(struct tp4_fanout *fo,
 	const void *data = tp4f_get_data(&p);
 	struct sk_buff *skb = fo->skb;
 	u32 tag_len = 0, len, rest;
-	struct vlan_ethhdr eth = {};
+	struct vlan_ethhdr eth;
 	void *head;
 
-	memcpy(&eth, data, min_t(u32, frame->len, sizeof(eth)));
+	if (likely(frame->len >= sizeof(eth))) {
+		memcpy(&eth, data, sizeof(eth));
+	} else {
+		memset(&eth, 0, sizeof(eth));
+		memcpy(&eth, data, frame->len);
+	}
 	if (unlikely(eth_type_vlan(eth.h_vlan_proto) &&
 		     frame->len >= sizeof(eth)))
 		tag_len = VLAN_HLEN;
@@ -173,7 +179,7 @@ static struct sk_buff *tp4_fanout_set_skb(struct tp4_fanout *fo,
 	skb_reset_tail_pointer(skb);
 	skb_shinfo(skb)->nr_frags = 0;
 	/* At least, as eth_type_trans() and BPF expect it */
-	head = skb_put(skb, max_t(u32, len, ETH_HLEN));
+	head = __skb_put(skb, max_t(u32, len, ETH_HLEN));
 	memcpy(head, &eth, ETH_HLEN);
 	if (likely(!tag_len)) {
 		__vlan_hwaccel_clear_tag(skb);
@@ -364,6 +370,24 @@ static u32 tp4_fanout_count_frames(const struct tp4_packet_array *a, u32 pos)
 	return nr;
 }
 
+/* Return the number of plain packets from @pos on, the first of which is one. */
+static noinline u32 tp4_fanout_count_plain(const struct tp4_fanout_member *m,
+					   const struct tp4_packet_array *a,
+					   u32 pos, u32 end)
+{
+	const u32 offset = m->q->offset;
+	const struct tp4_frame *frame;
+	u32 nr;
+
+	end = min_t(u32, end - pos, TP4_FANOUT_BATCH);
+	for (nr = 1; nr < end; nr++) {
+		frame = tp4_fanout_frame(a, pos + nr);
+		if (frame->flags & TP4_PKT_CONT || frame->offset < offset)
+			break;
+	}
+	return nr;
+}
+
 /* Choose the members of the packets up to @end.
  * Return: the position after the last packet of the batch.
  */
@@ -373,6 +397,8 @@ static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
 	/* Each packet changes what the next choice depends on. */
 	const u8 type = fo->rollover ? TP4_FANOUT_NONE : fo->group->type;
 	const u32 max = fo->rollover ? 1 : TP4_FANOUT_BATCH;
+	/* All packets of the batch go to the same member. */
+	const bool all = type == PACKET_FANOUT_QM || type == PACKET_FANOUT_CPU;
 	u32 nr, frames, need, pos = a->start;
 
 	for (nr = 0; nr < max && pos != end; nr++, pos += frames) {
@@ -389,8 +415,8 @@ static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
 		plain = m->plain && !(frame->flags & TP4_PKT_CONT) &&
 			frame->offset >= m->q->offset;
 		if (likely(plain)) {
-			frames = 1;
-			need = 1;
+			frames = all ? tp4_fanout_count_plain(m, a, pos, end) : 1;
+			need = frames;
 		} else {
 			frames = tp4_fanout_count_frames(a, pos);
 			need = tp4_fanout_measure(fo, a, pos, frames, m,
@@ -428,6 +454,15 @@ static __always_inline void tp4_fanout_swap_one(struct tp4_packet_array *a,
 	tp4q_store(q, pos, &desc);
 	/* As tp4q_publish() does it: pairs with the acquire in tp4q_is_held(). */
 	smp_store_release(held, TP4_NOT_HELD);
+}
+
+/* Same for plain packets in a row */
+static noinline void tp4_fanout_swap_row(struct tp4_packet_array *a,
+					 struct tp4_queue *q, u32 from, u32 nr,
+					 unsigned long pos)
+{
+	while (nr--)
+		tp4_fanout_swap_one(a, q, from + nr, pos + nr);
 }
 
 /* Exchange the frames of a packet for those from @pos on, and publish it. */
@@ -572,10 +607,13 @@ static u32 tp4_fanout_reserve(struct tp4_fanout *fo, struct tp4_fanout_member *m
 		avail = q->in - atomic_long_read(&q->out);
 		do {
 			struct tp4_fanout_packet *p = &fo->packets[m->last];
+			u32 less = p->plain ? 1 : p->need;
 
-			m->need -= p->need;
-			m->more -= p->need - 1;
-			m->last = p->prev;
+			m->need -= less;
+			m->more -= less - 1;
+			p->need -= less;
+			if (!p->need)
+				m->last = p->prev;
 			tp4q_rx_count_drop(q);
 			drops++;
 		} while (m->need > avail);
@@ -602,8 +640,10 @@ static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
 		const struct tp4_fanout_packet *p = &fo->packets[i];
 
 		pos -= p->need;
-		if (likely(p->plain))
+		if (likely(p->plain && p->need == 1))
 			tp4_fanout_swap_one(a, q, p->pos, pos);
+		else if (p->plain)
+			tp4_fanout_swap_row(a, q, p->pos, p->need, pos);
 		else
 			tp4_fanout_give(a, m, p, &fo->how[i], pos);
 	}
