@@ -63,9 +63,12 @@ static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 	u64 idx;
 
 	while (in - out < nr || in % TP4_DESCS_PER_LINE) {
-		/* As tp4q_is_held(): pairs with the release in tp4q_publish(). */
-		if (in - out > mask ||
-		    smp_load_acquire(&held[in & mask]) != TP4_NOT_HELD ||
+		if (in - out > mask)
+			break;
+		/* As in tp4q_is_held(), pairs with the release in
+		 * tp4q_publish().
+		 */
+		if (smp_load_acquire(&held[in & mask]) != TP4_NOT_HELD ||
 		    !tp4q_load_idx(&ring[in & mask], &idx))
 			break;
 		if (likely(idx < nr_frames) &&
