@@ -327,6 +327,22 @@ run_tcpdump()
 	wait $! $pid || die "failed: ${cmd[*]}: $(cat "$log")"
 }
 
+# Run tpbench (cmd), and set out to its result. On a busy machine, a run can end before
+# the first packet has arrived.
+run_tpbench()
+{
+	local try
+
+	for try in 1 2 3; do
+		if out=$("${cmd[@]}" </dev/null); then
+			return
+		fi
+		[[ $out == *'"packets": 0,'* ]] || break
+		echo "no packets in $seconds s: run $try of 3" >&2
+	done
+	die "failed: ${cmd[*]}"
+}
+
 while read -r r b s v; do
 	n=$((n + 1))
 	defer "$v"
@@ -336,7 +352,7 @@ while read -r r b s v; do
 		result "$r" "$b" "$s" "$v" "$(kpps "$x")"
 		continue
 	fi
-	out=$("${cmd[@]}" </dev/null) || die "failed: ${cmd[*]}"
+	run_tpbench
 	[[ $out =~ \"$field\":\ ([0-9.e+]+) ]] || die "no result in: $out"
 	x=${BASH_REMATCH[1]}
 	if [ -z "$icount" ]; then
