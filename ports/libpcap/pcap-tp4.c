@@ -400,42 +400,10 @@ create_epoll(struct pcap_tp4 *tp4)
 }
 
 /*
- * Zero-copy mode is on: is there something that the user should know of?
- */
-static int
-warn_of_zerocopy(pcap_t *handle, const struct pcap_tp4 *tp4)
-{
-	u_int first = handle->opt.zc_queue - 1;
-	char which[64] = "";
-	int more_queues;
-
-	more_queues = tp4->nr_queues != count_queues(handle->opt.device);
-	if (more_queues && tp4->nr_queues == 1)
-		snprintf(which, sizeof(which), "queue %u of ", first);
-	else if (more_queues)
-		snprintf(which, sizeof(which), "queues %u to %u of ", first,
-		    first + tp4->nr_queues - 1);
-	if (!handle->opt.zc_stack) {
-		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "zero-copy mode: the host does not see packets received on %s%s%s",
-		    which, handle->opt.device, more_queues ?
-		    "; packets received on other queues are not captured" : "");
-		return (PCAP_WARNING);
-	}
-	if (more_queues) {
-		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,
-		    "zero-copy mode: only packets received on %s%s are captured",
-		    which, handle->opt.device);
-		return (PCAP_WARNING);
-	}
-	return (0);
-}
-
-/*
  * Enter zero-copy mode on the queues that the device name selects.
  *
- * Returns 0, PCAP_WARNING if the host doesn't see the packets or if we don't
- * see all of them, or a PCAP_ERROR_ value.
+ * Returns 0 or a PCAP_ERROR_ value.  That the host doesn't see the packets is no
+ * warning: Suricata and other programs take each warning for an error.
  */
 int
 pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
@@ -455,7 +423,7 @@ pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 	switch (-err) {
 
 	case 0:
-		return (warn_of_zerocopy(handle, tp4));
+		return (0);
 
 	case EOPNOTSUPP:
 		snprintf(handle->errbuf, PCAP_ERRBUF_SIZE,

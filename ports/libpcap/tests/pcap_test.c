@@ -304,12 +304,10 @@ static int in_area(const void *p)
 static int uses_right_ring(void)
 {
 	pcap_t *p = must_open((struct want){});
-	int warned = !!strstr(errbuf, "the host does not see");
 	int found = in_area(NULL);
 
 	close_handle(p);
 	check(found == is_v4, "%d", found);
-	check(warned == is_zc, "%s", errbuf);
 	return 1;
 }
 

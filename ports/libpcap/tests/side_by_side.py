@@ -39,6 +39,7 @@ PATIENCE = 120
 # kernel that looks for leaks, and so for all the rest, is slow between the two.
 STAMP_LIMIT = 1e-3 if os.path.exists("/sys/kernel/debug/kmemleak") else 50e-6
 COUNT = re.compile(r"(\d+) packets? (captured|received by filter|dropped by kernel)")
+DEVICE_COUNT = re.compile(r"(\S+): packets: (\d+)")
 Packet = tuple[float, int, bytes]  # stamp, length on the wire, bytes
 Done = subprocess.CompletedProcess[str]
 
@@ -237,10 +238,10 @@ def set_up() -> None:
             quiet = f"net.ipv6.conf.default.{setting}"
             run("ip", "netns", "exec", name, "sysctl", "-qw", quiet)
         run("ip", "-n", name, "link", "set", "lo", "up")
-    link = "link add veth0 mtu 9000 numtxqueues 1 numrxqueues 1 address"
+    link = "name veth0 mtu 9000 numtxqueues 1 numrxqueues 1 address"
     run(
-        *f"ip -n left {link} 02:00:00:00:00:01 type veth peer name veth0 mtu 9000"
-        " address 02:00:00:00:00:02 netns right".split()
+        *f"ip -n left link add {link} 02:00:00:00:00:01"
+        f" type veth peer {link} 02:00:00:00:00:02 netns right".split()
     )
     for name, last, other in (("left", 1, 2), ("right", 2, 1)):
         batch = f"""
@@ -478,11 +479,6 @@ def test_zerocopy() -> None:
         )
         if name == "all":
             result(lost.returncode == 1, "zero-copy: the host does not see the packets")
-            result(
-                "the host does not see" in new.said,
-                "zero-copy: tcpdump warns of that",
-                new.said,
-            )
     out = Capture("zc-out", ["-i", "zc:veth0", "-Q", "out"], True, "right").begin()
     burst("192.0.2.2", 20, 100)
     time.sleep(1)
@@ -526,11 +522,6 @@ def test_to_stack() -> None:
         capture.end()
     same("zero-copy, to the stack too", old.packets(), new.packets())
     same("zero-copy, to the stack too: what it sees", old.packets(), host.packets())
-    result(
-        "the host does not see" not in new.said,
-        "zero-copy, to the stack too: no warning",
-        new.said,
-    )
     words = ["ip", "netns", "exec", "right", "tcpdump", "-i", "zc:veth0:x+stack"]
     said = attempt(*words, ours=True).stderr
     result("is not the number of a queue" in said, "zero-copy: no such queue", said)
@@ -589,7 +580,6 @@ def test_queues() -> None:
         "all queues: statistics",
         f"{counts}",
     )
-    result("only packets" not in new.said, "all queues: no warning", new.said)
 
     part = Capture("some", ["-i", "zc:wide0:1-2", "udp"], True, "right").begin()
     run(*python(FLOWS, nr))
@@ -597,11 +587,6 @@ def test_queues() -> None:
     part.end()
     got = len(part.packets())
     result(0 < got < nr, "queues 1 to 2 have a part of the packets", f"{got} of {nr}")
-    result(
-        "received on queues 1 to 2 of wide0; packets received on other" in part.said,
-        "queues 1 to 2: tcpdump warns of the others",
-        part.said,
-    )
     for text in "2-1", "1-", "1-9":
         words = f"ip netns exec right tcpdump -i zc:wide0:{text}".split()
         said = attempt(*words, ours=True).stderr
@@ -661,26 +646,34 @@ def test_dumpcap() -> None:
 
 
 class Suricata(Capture):
-    """It needs libraries that the machine does not have, and a configuration."""
+    """It needs libraries that the machine does not have, and a configuration.
+
+    Its arguments are devices. It has a thread for each.
+    """
 
     CONFIG = """%YAML 1.1
 ---
 outputs:
   - eve-log: {enabled: yes, filename: eve.json, types: [flow]}
 pcap:
-  - {interface: veth0, snaplen: 65550}
+  - {interface: default, snaplen: 65550}
 """
 
     def words(self) -> list[str]:
         home = PCAP / "suricata"
         libraries = ":".join(map(str, [PCAP / "lib", *home.glob("usr/lib/*-gnu")]))
-        config = TMP / "suricata.yaml"
+        self.dir = TMP / f"{self.name}.logs"
+        self.dir.mkdir()
+        config = self.dir / "suricata.yaml"
         config.write_text(self.CONFIG)
         command = f"env LD_LIBRARY_PATH={libraries} {home}/usr/bin/suricata"
-        return f"{command} -c {config} -l {TMP} --pcap=veth0 -k none".split()
+        devices = " ".join(f"--pcap={device}" for device in self.args)
+        return (
+            f"{command} -c {config} -l {self.dir} {devices} --runmode workers -k none"
+        ).split()
 
     def flows(self) -> list[dict[str, Any]]:
-        lines = (TMP / "eve.json").read_text().splitlines()
+        lines = (self.dir / "eve.json").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
 
@@ -690,7 +683,7 @@ def test_suricata() -> None:
         skip("no suricata: lab/release/suricata says why")
         return
     old = Capture("suricata", ["-i", "veth0", "tcp"], False).begin()
-    new = Suricata("suricata", [], True).begin()
+    new = Suricata("suricata", ["veth0"], True).begin()
     result(new.uses_v4(), "suricata uses V4")
     traffic()
     time.sleep(2)
@@ -706,6 +699,39 @@ def test_suricata() -> None:
         len(seen) == 1 and counts == [len(sent), sum(sent)] and len(sent) > 10,
         "suricata follows a connection, each packet and byte",
         f"{counts}, {len(sent)} packets, {sum(sent)} bytes: {seen}",
+        new.said,
+    )
+
+
+def test_suricata_queues() -> None:
+    """A thread for each queue: together they see each packet once."""
+    if not (PCAP / "suricata").exists():
+        skip("no suricata: lab/release/suricata says why")
+        return
+    nr = 1000
+    devices = [f"zc:wide0:{queue}" for queue in range(4)]
+    old = Capture("threads", ["-i", "wide0", "-Q", "out", "udp"], False).begin()
+    new = Suricata("threads", devices, True, "right").begin()
+    run(*python(FLOWS, nr))
+    time.sleep(2)
+    old.end()
+    new.end()
+    sent = [length for _, length, _ in old.packets()]
+    seen = [each["flow"] for each in new.flows() if each.get("proto") == "UDP"]
+    counts = [
+        sum(flow[f"{what}_toserver"] for flow in seen) for what in ("pkts", "bytes")
+    ]
+    result(
+        len(sent) == nr and len(seen) == 64 and counts == [nr, sum(sent)],
+        "suricata with a thread for each of four queues sees each packet once",
+        f"{len(sent)} sent, {len(seen)} flows, {counts}",
+        new.said,
+    )
+    per_device = {name: int(nr) for name, nr in DEVICE_COUNT.findall(new.said)}
+    result(
+        sorted(per_device) == devices and min(per_device.values()) > 0,
+        "each of suricata's threads has packets",
+        f"{per_device}",
         new.said,
     )
 
@@ -748,6 +774,8 @@ def main() -> None:
             test_zerocopy()
         test_to_stack()
         test_queues()
+        if not short:
+            test_suricata_queues()
     finally:
         server.terminate()
         for name in ("left", "right"):
