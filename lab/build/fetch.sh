@@ -88,3 +88,40 @@ fetch_source() {
 	mv "$apt/source" "$dir"
 	rm -rf "$apt"
 }
+
+# unpack_program PACKAGE DIR SUITE...: unpacks a binary package, and those that it depends on
+# and this machine lacks, to DIR in the cache, from the first of these suites that has it
+unpack_program() {
+	local package=$1 dir=$2 tmp=$CACHE/tmp.$1 suite names='' tool code deb
+
+	shift 2
+	mkdir -p "$CACHE"
+	exec 9>"$dir.lock"
+	flock 9
+	[ ! -d "$dir" ] || return 0
+	for tool in apt-get dpkg-deb; do
+		command -v $tool >/dev/null || skip "no $tool, which fetches $package"
+	done
+	rm -rf "$tmp"
+	on_exit rm -rf "$tmp"
+	code=$(codename)
+	# Adds the backports to the lines for Debian's suite, in both formats
+	apt_lists "$tmp" deb "s/^Suites:.* $code\( .*\)\?\$/& $code-backports/
+s/^\(deb .*\) $code \(.*\)/&\n\1 $code-backports \2/"
+	for suite; do
+		names=$(own_apt "$tmp" apt-get -s -t "$suite" --no-install-recommends \
+			install "$package" 2>>"$tmp/log" | awk '/^Inst/ { print $2 }') || :
+		[ ! "$names" ] || break
+	done
+	if [ ! "$names" ]; then
+		! says_no_network "$tmp/log" || skip "no network: cannot fetch $package"
+		skip "there is no $package in $*"
+	fi
+	note "unpacking $package from $suite"
+	# shellcheck disable=SC2086 # one word a package
+	(cd "$tmp/get" && own_apt "$tmp" apt-get -qq -t "$suite" download $names) >&2
+	for deb in "$tmp"/get/*.deb; do
+		dpkg-deb -x "$deb" "$tmp/root"
+	done
+	mv "$tmp/root" "$dir"
+}
