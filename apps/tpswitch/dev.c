@@ -86,28 +86,41 @@ static unsigned int dev_input(struct sw_source *src, struct sw_frag *frag)
 {
 	struct sw_queue *q = container_of(src, struct sw_queue, src);
 	struct sw *sw = src->port->sw;
+	/* In registers: what is stored in the loop could change them. */
+	const struct tpacket4_desc *ring = q->s.rx.q.ring;
+	const u32 mask = q->s.rx.q.ring_mask, size = sw->frame_size;
+	const u8 *area = sw->area.addr;
 	unsigned int i, n, whole = 0;
+	u32 next = q->s.rx.q.last_used_idx;
+	bool refuse = q->refuse;
 
 	n = tp4_ring_peek(&q->s.rx, SW_BATCH);
 	/* The rest of the last packet, which the kernel publishes as a whole */
 	if (n && (tp4_ring_at(&q->s.rx, n - 1)->flags & TP4_PKT_CONT))
 		n = tp4_ring_peek(&q->s.rx, SW_FRAGS);
 	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = tp4_ring_at(&q->s.rx, i);
+		const struct tpacket4_desc *d = &ring[next++ & mask];
 		struct sw_frag *f = frag + i;
+		u64 word;
 
+		memcpy(&word, &d->len, sizeof(word));
+		word &= SW_WORD_KEEP;
 		f->idx = d->idx;
-		memcpy(&f->word, &d->len, sizeof(f->word));
-		f->word &= SW_WORD_KEEP;
-		f->data = tp4_frame(&sw->area, d->idx) + d->offset;
-		if (unlikely(q->refuse)) {
-			q->refuse = f->flags & TP4_PKT_CONT;
+		f->word = word;
+		f->data = area + f->idx * size + f->offset;
+		if (likely(!(word & TP4_WORD(0, 0, TP4_PKT_CONT)) && !refuse)) {
+			whole = i + 1;
+			continue;
+		}
+		if (refuse) {
+			refuse = f->flags & TP4_PKT_CONT;
 			f->flags = 0;
 			f->error = EMSGSIZE;
 		}
-		if (likely(!(f->flags & TP4_PKT_CONT)))
+		if (!(f->flags & TP4_PKT_CONT))
 			whole = i + 1;
 	}
+	q->refuse = refuse;
 	if (unlikely(n == SW_FRAGS && !whole)) {
 		for (; whole < n; whole++) {
 			frag[whole].flags = 0;

@@ -3,11 +3,14 @@
 
 #include "tpswitch.h"
 
-/**
- * sw_flush - publish the packets that ports have been given
- * @sw: switch
+/*
+ * Batches in a row for which nobody is woken up: a program that sleeps after each of
+ * them would need more time for this than for its packets.
  */
-void sw_flush(struct sw *sw)
+#define DEFER		4
+
+/* Publish the packets that ports have been given. */
+static void flush(struct sw *sw)
 {
 	unsigned int i;
 
@@ -16,10 +19,30 @@ void sw_flush(struct sw *sw)
 
 		port->dirty = false;
 		port->ops->flush(port);
+		if (port->ops->wake)
+			sw_mark_waking(port);
 		if (unlikely(port->mirror))
 			sw_mirror_flush(port->mirror);
 	}
 	sw->nr_dirty = 0;
+}
+
+/**
+ * sw_wake - wake up the programs that wait for what was published
+ * @sw: switch
+ */
+void sw_wake(struct sw *sw)
+{
+	unsigned int i;
+
+	for (i = 0; i < sw->nr_waking; i++) {
+		struct sw_port *port = sw->waking[i];
+
+		port->waking = false;
+		port->ops->wake(port);
+	}
+	sw->nr_waking = 0;
+	sw->deferred = 0;
 }
 
 static inline void deliver(struct sw_port *out, struct sw_packet *pkt)
@@ -224,5 +247,8 @@ void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 	}
 	/* All is copied, or kept: a program that does both is woken up once. */
 	src->ops->done(src, frag, n);
-	sw_flush(in->sw);
+	flush(in->sw);
+	/* After a full batch there is another one, or poll_sources() sees none. */
+	if (n < SW_BATCH || ++in->sw->deferred >= DEFER)
+		sw_wake(in->sw);
 }

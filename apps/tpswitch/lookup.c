@@ -264,12 +264,14 @@ u64 sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 	bool learning = sw->lookup == SW_LEARN;
 	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
 	const u32 seconds = sw->seconds, age = sw->age;
-	const u32 odd = (from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD) >> 32;
+	const u32 odd = (from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD) >> SW_WORD_HIGH;
 	const struct sw_frag *end = frag + n;
-	u64 dst, src, bytes = 0;
+	/* No address: its bits would be in the way of the port's. */
+	u64 dst, src, bytes = 0, last_dst = PORT, last_src = PORT;
+	u16 last = TPSWITCH_DROP;
 
 	for (; frag < end; frag++, to++) {
-		if (unlikely((u32)(frag->word >> 32) & odd) ||
+		if (unlikely((u32)(frag->word >> SW_WORD_HIGH) & odd) ||
 		    unlikely(frag->len < ETH_HLEN)) {
 			*to = SW_TO_ODD;
 			/* The rest of the packet does not start with addresses. */
@@ -281,26 +283,33 @@ u64 sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 		}
 		bytes += frag->len;
 		__builtin_prefetch(frag[2].data);
-		if (unlikely(!learning)) {
-			*to = sw_lookup(sw, in, frag->data, frag->len);
-			continue;
-		}
 		dst = mac_of(frag->data);
 		src = mac_of(frag->data + 6);
-		if (unlikely(((dst | src) & MULTICAST) || !src)) {
+		/* As most packets in a row */
+		if (likely(dst == last_dst && src == last_src)) {
+			*to = last;
+			continue;
+		}
+		last_dst = PORT;
+		if (unlikely(!learning || ((dst | src) & MULTICAST) || !src)) {
 			*to = sw_lookup(sw, in, frag->data, frag->len);
 			continue;
 		}
 		m = set[src * factor >> SHIFT];
-		if (likely(m->key == (src | nr)))
-			m->seen = seconds;
-		else
+		if (unlikely(m->key != (src | nr))) {
 			learn_slow(sw, in, src);
-		m = set[dst * factor >> SHIFT];
-		if (likely(same_mac(m, dst) && seconds - m->seen <= age))
-			*to = port_of(m);
-		else
 			*to = find(sw, dst);
+			continue;
+		}
+		m->seen = seconds;
+		m = set[dst * factor >> SHIFT];
+		if (unlikely(!same_mac(m, dst) || seconds - m->seen > age)) {
+			*to = find(sw, dst);
+			continue;
+		}
+		*to = last = port_of(m);
+		last_dst = dst;
+		last_src = src;
 	}
 	return bytes;
 }

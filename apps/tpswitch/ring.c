@@ -38,9 +38,11 @@
  * @rx_held: the first slot that was returned but is not published, which hides
  *           the ones behind it
  * @rx_word: what is to be written to it
+ * @rx_woken: @rx_held when the program was last woken up
  * @tx: the program's Tx ring
  * @tx_mask: number of slots less one; ~0: no ring
  * @tx_next: the next slot of @tx to take
+ * @tx_done: slots of @tx were returned since the program was last woken up
  * @refuse: refuse the rest of a packet that has too many frames
  * @page: shared page
  * @kick_fd: eventfd that the program writes to
@@ -58,11 +60,11 @@ struct sw_ring {
 	u64 nr_frames;
 	u32 shift, frame_size, headroom;
 	struct tpacket4_desc *rx;
-	u32 rx_mask, rx_next, rx_held;
+	u32 rx_mask, rx_next, rx_held, rx_woken;
 	u64 rx_word;
 	struct tpacket4_desc *tx;
 	u32 tx_mask, tx_next;
-	bool refuse;
+	bool tx_done, refuse;
 	struct tp4_port_page *page;
 	int kick_fd, wake_fd[2];
 	void *map;
@@ -200,7 +202,8 @@ static void ring_done(struct sw_source *src, const struct sw_frag *frag,
 		__atomic_store_n(word_of(d), f->word, __ATOMIC_RELEASE);
 	}
 	r->tx_next += n;
-	wake(r, 1);
+	r->tx_done = true;
+	sw_mark_waking(&r->port);
 }
 
 /* Is there a whole packet, or too much of one? */
@@ -263,7 +266,25 @@ static void ring_flush(struct sw_port *port)
 	__atomic_store_n(word_of(&r->rx[r->rx_held & r->rx_mask]), r->rx_word,
 			 __ATOMIC_RELEASE);
 	r->rx_held = r->rx_next;
-	wake(r, 0);
+	/* The program needs time to wake up: not when its ring is full already */
+	if (unlikely(r->rx_held - r->rx_woken > r->rx_mask / 4)) {
+		r->rx_woken = r->rx_held;
+		wake(r, 0);
+	}
+}
+
+static void ring_wake(struct sw_port *port)
+{
+	struct sw_ring *r = container_of(port, struct sw_ring, port);
+
+	if (r->tx_done) {
+		r->tx_done = false;
+		wake(r, 1);
+	}
+	if (r->rx_woken != r->rx_held) {
+		r->rx_woken = r->rx_held;
+		wake(r, 0);
+	}
 }
 
 /* Return a slot; the program sees it after ring_flush(). */
@@ -483,6 +504,7 @@ static const struct sw_port_ops ring_ops = {
 	.output = ring_output,
 	.burst = ring_burst,
 	.flush = ring_flush,
+	.wake = ring_wake,
 	.describe = ring_describe,
 	.free = ring_free,
 };

@@ -93,8 +93,13 @@ static void poll_sources(struct sw *sw)
 		if (n) {
 			sw_forward(src, frag, n);
 			src->idle = 0;
-		} else if (src->port->gone ||
-			   (src->idle++ >= sw->spin && !src->ops->sleep(src))) {
+			sw->active[left++] = src;
+			continue;
+		}
+		if (unlikely(sw->nr_waking))
+			sw_wake(sw);
+		if (src->port->gone ||
+		    (src->idle++ >= sw->spin && !src->ops->sleep(src))) {
 			src->active = false;
 			continue;
 		}
@@ -129,7 +134,9 @@ void sw_run(struct sw *sw)
 		poll_sources(sw);
 		if (unlikely(sw->stalled))
 			sw_dev_retry(sw);
-		if (unlikely(sw->gone))
+		if (unlikely(sw->gone)) {
+			sw_wake(sw);
 			sw_port_reap(sw);
+		}
 	}
 }

@@ -31,6 +31,8 @@ typedef __u64 u64;
 #define SW_WORD_FLAGS	TP4_WORD(0, 0, TP4_PKT_CONT | TP4_META)
 #define SW_WORD_ODD	(SW_WORD_FLAGS | TP4_WORD_ERROR)
 #define SW_WORD_CHAIN	(TP4_WORD(0, 0, TP4_PKT_CONT) | TP4_WORD_ERROR)
+/* The bits of a word from there on have all but the length */
+#define SW_WORD_HIGH	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 32 : 0)
 #define SW_WORD_KEEP	(~TP4_WORD(0, 0, 0xff) | SW_WORD_FLAGS)
 
 /* The packet is looked up on its own; not a value of tpswitch_lookup.h */
@@ -140,6 +142,8 @@ struct sw_source {
  *           device, without copies, and add their bytes to @bytes; return how many
  *           there was room for. NULL: there is only @output
  * @flush: publish what has been delivered
+ * @wake: wake up a program that waits for what was published, or for what it has
+ *        sent; NULL: nobody waits
  * @describe: write the rest of a line of the list of ports
  * @free: remove it from epoll and free it
  */
@@ -152,6 +156,7 @@ struct sw_port_ops {
 				struct sw_frag *frag, unsigned int n,
 				u64 *bytes);
 	void (*flush)(struct sw_port *port);
+	void (*wake)(struct sw_port *port);
 	void (*describe)(struct sw_port *port, FILE *file);
 	void (*free)(struct sw_port *port);
 };
@@ -191,6 +196,7 @@ struct sw_counters {
  * @nr: its number, 1 to %SW_PORTS
  * @meta: it takes metadata
  * @dirty: it is in sw->dirty
+ * @waking: it is in sw->waking
  * @special: it has a limit or a mirror
  * @gone: it is removed at the end of the round
  * @count: counters
@@ -206,7 +212,7 @@ struct sw_port {
 	const struct sw_port_ops *ops;
 	struct sw *sw;
 	unsigned int nr;
-	bool meta, dirty, special, gone;
+	bool meta, dirty, waking, special, gone;
 	struct sw_counters count;
 	u32 macs, max_macs;
 	u64 unlearned;
@@ -227,6 +233,9 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @nr_active: their number
  * @dirty: ports with packets that are not published
  * @nr_dirty: their number
+ * @waking: ports whose programs may have to be woken up
+ * @nr_waking: their number
+ * @deferred: batches since the last time that they were
  * @lookup: how the receiver of a packet is found
  * @file_lookup: the function of a shared object, for %SW_FILE
  * @macs: table of addresses
@@ -256,6 +265,8 @@ struct sw {
 	unsigned int nr_active, max_active;
 	struct sw_port *dirty[SW_PORTS];
 	unsigned int nr_dirty;
+	struct sw_port *waking[SW_PORTS];
+	unsigned int nr_waking, deferred;
 	enum sw_lookup lookup;
 	unsigned int (*file_lookup)(const void *data, unsigned int len,
 				    unsigned int port);
@@ -294,7 +305,7 @@ void sw_port_set_special(struct sw_port *port);
 
 /* forward.c */
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n);
-void sw_flush(struct sw *sw);
+void sw_wake(struct sw *sw);
 
 /* lookup.c */
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
@@ -351,6 +362,15 @@ static inline void sw_mark_dirty(struct sw_port *port)
 	if (!port->dirty) {
 		port->dirty = true;
 		port->sw->dirty[port->sw->nr_dirty++] = port;
+	}
+}
+
+/* Put a port on the list of those whose program is to be woken up. */
+static inline void sw_mark_waking(struct sw_port *port)
+{
+	if (!port->waking) {
+		port->waking = true;
+		port->sw->waking[port->sw->nr_waking++] = port;
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -142,7 +143,9 @@ static int join_opt(struct client *c, struct tp4_options opt)
 	if (tp4_area_create(&c->area, 2 * NR, SIZE))
 		exit(1);
 	opt.area = &c->area;
-	opt.rx_nr = opt.tx_nr = NR;
+	if (!opt.rx_nr)
+		opt.rx_nr = NR;
+	opt.tx_nr = NR;
 	c->port = tp4_connect(&c->s, path, &opt);
 	if (c->port < 0)
 		return c->port;
@@ -651,6 +654,55 @@ static void waits(void)
 	waitpid(pid, NULL, 0);
 	close(go[0]);
 	close(go[1]);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+static void *sleep_until_packets(void *arg)
+{
+	struct client *c = arg;
+
+	return (void *)(intptr_t)tp4_wait(&c->s, POLLIN, 20000);
+}
+
+/* Who sleeps is woken up, whether the last batch of the switch is full or not. */
+static void wakes(void)
+{
+	static const unsigned int len[] = { 1, 63, 64, 65, 128, 191, 192, 255 };
+	struct tpacket4_desc d[NR];
+	struct client c[2];
+	unsigned int i, j, n;
+	pthread_t thread;
+	void *ready;
+
+	start("--spin", "0");
+	/* With a short ring, it would be woken up after each batch. */
+	if (!join(&c[0]) ||
+	    !check(join_opt(&c[1], (struct tp4_options){ .rx_nr = 4 * NR }) > 0,
+		   "not connected"))
+		return;
+	for (i = 0; i < NR; i++) {
+		d[i] = (struct tpacket4_desc){ .idx = NR + i, .len = 60 };
+		set_mac(tp4_frame(&c[0].area, NR + i), 0xffff);
+		set_mac(tp4_frame(&c[0].area, NR + i) + 6, 1);
+	}
+	for (i = 0; i < sizeof(len) / sizeof(*len); i++) {
+		struct tp4_port_page *page = __tp4_port_page(&c[1].s);
+
+		if (pthread_create(&thread, NULL, sleep_until_packets, &c[1]))
+			exit(1);
+		for (j = 0; j < 20000 &&
+		     !__atomic_load_n(&page->want[0], __ATOMIC_ACQUIRE); j++)
+			msleep(1);
+		tp4_ring_send(&c[0].s.tx, d, len[i]);
+		tp4_kick(&c[0].s, MSG_DONTWAIT);
+		pthread_join(thread, &ready);
+		check((intptr_t)ready == POLLIN, "%u packets: not woken up",
+		      len[i]);
+		check(sent(&c[0]), "not sent");
+		n = receive_packets(&c[1], len[i]);
+		check(n == len[i], "%u of %u", n, len[i]);
+	}
 	leave(&c[0]);
 	leave(&c[1]);
 }
@@ -1214,6 +1266,7 @@ static const struct {
 	{ "descriptors", descriptors },
 	{ "full_receiver", full_receiver },
 	{ "waits", waits },
+	{ "wakes", wakes },
 	{ "no_switch", no_switch },
 	{ "dies_under_traffic", dies_under_traffic },
 	{ "hundred_clients", hundred },
