@@ -89,9 +89,13 @@ static void count_port(struct sw_port *port, FILE *reply)
 		(unsigned long long)c->out_errors,
 		(unsigned long long)c->in_errors);
 	fprintf(reply, " in_limited %llu in_nowhere %llu macs %u"
-		" unlearned %llu\n", (unsigned long long)c->in_limited,
+		" unlearned %llu", (unsigned long long)c->in_limited,
 		(unsigned long long)c->in_nowhere, port->macs,
 		(unsigned long long)port->unlearned);
+	if (port->mirror)
+		fprintf(reply, " mirror_lost %llu",
+			(unsigned long long)sw_mirror_lost(port->mirror));
+	fprintf(reply, "\n");
 }
 
 static int cmd_count(struct sw *sw, char *rest, FILE *reply)

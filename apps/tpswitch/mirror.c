@@ -126,3 +126,14 @@ void sw_mirror_flush(struct sw_mirror *m)
 		m->at = 0;
 	}
 }
+
+/**
+ * sw_mirror_lost - count the packets that a mirror has left out
+ * @m: mirror
+ *
+ * Return: their number.
+ */
+u64 sw_mirror_lost(const struct sw_mirror *m)
+{
+	return m->lost;
+}

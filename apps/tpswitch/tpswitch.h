@@ -339,6 +339,7 @@ bool sw_offload(struct sw_port *out, const struct sw_packet *pkt);
 int sw_mirror_set(struct sw_port *port, const char *file);
 void sw_mirror_packet(struct sw_port *port, const struct sw_packet *pkt);
 void sw_mirror_flush(struct sw_mirror *mirror);
+u64 sw_mirror_lost(const struct sw_mirror *mirror);
 
 /* ctl.c */
 int sw_listen_ctl(struct sw *sw, const char *path);

@@ -707,6 +707,29 @@ static void wakes(void)
 	leave(&c[1]);
 }
 
+/* A mirror whose disk is full costs no packet, and can be ended. */
+static void full_disk(void)
+{
+	struct client c[2];
+	unsigned int i, lost = 0;
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	check(ctl("mirror 1 /dev/full"), "%s", out);
+	/* More than a mirror has memory for */
+	for (i = 0; i < 1200; i++) {
+		check(send_mac(&c[0], 2, 1, 1500, i) && sent(&c[0]), "not sent");
+		lost += receive(&c[1]) != 1500;
+	}
+	check(!lost, "%u packets lost", lost);
+	check(counter(1, "mirror_lost") > 400, "%s", out);
+	check(ctl("mirror 1 off"), "%s", out);
+	check(send_now(&c[0], 2, 1) && receive(&c[1]) == 60, "not received");
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
 static void no_switch(void)
 {
 	static const int how[] = { SIGTERM, SIGKILL };
@@ -1267,6 +1290,7 @@ static const struct {
 	{ "full_receiver", full_receiver },
 	{ "waits", waits },
 	{ "wakes", wakes },
+	{ "full_disk", full_disk },
 	{ "no_switch", no_switch },
 	{ "dies_under_traffic", dies_under_traffic },
 	{ "hundred_clients", hundred },
