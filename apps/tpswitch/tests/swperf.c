@@ -7,6 +7,9 @@
  *		IDLE ports that do nothing
  *	swperf -S PATH [--meta] --count SECONDS
  *		a port that counts what it receives, until the switch ends
+ *	swperf -S PATH --receive [-n PACKETS]
+ *		a port that has the address of the first packet it receives, and
+ *		measures the time per packet that the only CPU is not idle
  *	swperf --veth A,B [--share] [...]
  *		instead of ring ports, the far ends of veth pairs, in zero-copy
  *		mode
@@ -115,8 +118,26 @@ static double now(void)
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* Let the switch know where an address is. */
-static void announce(struct end *e, unsigned int from)
+/* The time that CPU 0 was not idle */
+static double busy(void)
+{
+	FILE *f = fopen("/proc/timer_list", "r");
+	unsigned long long idle;
+	bool found = false;
+	char line[256];
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, " .idle_sleeptime : %llu", &idle) == 1;
+	if (!found) {
+		fprintf(stderr, "swperf: no idle_sleeptime in /proc/timer_list\n");
+		exit(1);
+	}
+	fclose(f);
+	return now() - idle;
+}
+
+/* Send a packet to everyone, and wait until the switch has it. */
+static void send_from(struct end *e, const __u8 *mac)
 {
 	struct tpacket4_desc d = {
 		.idx = e->first + NR, .len = bytes, .offset = TP4_ZC_HEADROOM
@@ -125,7 +146,7 @@ static void announce(struct end *e, unsigned int from)
 
 	memcpy(keep, p, 12);
 	memset(p, 0xff, 6);
-	p[11] = from;
+	memcpy(p + 6, mac, 6);
 	tp4_ring_send(&e->s.tx, &d, 1);
 	kick(e);
 	while (!tp4_ring_peek(&e->s.tx, 1)) {
@@ -133,8 +154,16 @@ static void announce(struct end *e, unsigned int from)
 		sched_yield();
 	}
 	tp4_ring_take(&e->s.tx, 1);
-	usleep(100000);
 	memcpy(p, keep, 12);
+}
+
+/* Let the switch know where an address is. */
+static void announce(struct end *e, unsigned int from)
+{
+	const __u8 mac[6] = { 2, 0, 0, 0, 9, from };
+
+	send_from(e, mac);
+	usleep(100000);
 }
 
 /*
@@ -210,6 +239,34 @@ static void count(struct end *e, unsigned int seconds)
 	printf("{\"packets\": %lu, \"bytes\": %lu}\n", packets, sum);
 }
 
+/* Until its address is known, the switch floods. */
+static void receive(struct end *e, unsigned long packets)
+{
+	unsigned long got = 0;
+	bool known = false;
+	double start = 0;
+	unsigned int n;
+
+	while (got < packets) {
+		n = tp4_ring_peek(&e->s.rx, NR);
+		if (!n && tp4_wait(&e->s, POLLIN, 10000) <= 0)
+			die("no packets", -ETIMEDOUT);
+		if (n && !known) {
+			send_from(e, tp4_data(e->area, tp4_ring_at(&e->s.rx, 0)));
+			known = true;
+		}
+		tp4_ring_recycle(&e->s.rx, n);
+		got += n;
+		if (!start && got >= packets / 4) {
+			packets -= got;
+			got = 0;
+			start = busy();
+		}
+	}
+	printf("{\"packets\": %lu, \"ns_per_packet\": %.1f}\n", got,
+	       (busy() - start) / got);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -217,13 +274,14 @@ int main(int argc, char **argv)
 		{ "veth", required_argument, NULL, 'v' },
 		{ "share", no_argument, NULL, 'h' },
 		{ "meta", no_argument, NULL, 'm' },
+		{ "receive", no_argument, NULL, 'r' },
 		{ }
 	};
 	static struct end end[2], idle[254];
 	unsigned int i, nr_idle = 0, seconds = 0;
 	unsigned long packets = 1000000;
 	char *dev[2] = { NULL, NULL };
-	bool share = false;
+	bool share = false, receiver = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "S:n:s:b:i:", options, NULL)) !=
@@ -254,6 +312,9 @@ int main(int argc, char **argv)
 		case 'm':
 			meta = true;
 			break;
+		case 'r':
+			receiver = true;
+			break;
 		case 'h':
 			share = true;
 			break;
@@ -267,6 +328,10 @@ int main(int argc, char **argv)
 	open_end(&end[0], dev[0], NULL);
 	if (seconds) {
 		count(&end[0], seconds);
+		return 0;
+	}
+	if (receiver) {
+		receive(&end[0], packets);
 		return 0;
 	}
 	open_end(&end[1], dev[1], share ? &end[0] : NULL);
