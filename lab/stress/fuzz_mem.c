@@ -38,7 +38,8 @@ static void fault(int sig, siginfo_t *info, void *context)
 	if (is_within(p, rd.windows, NR_SLOTS * WINDOW) ||
 	    is_within(p, rd.areas, NR_AREAS * AREA)) {
 		p -= (uintptr_t)p % PAGE;
-		if (!mem_map_anonymous(p, PAGE))
+		/* The first try may be the allocation that is made to fail. */
+		if (!mem_map_anonymous(p, PAGE) || !mem_map_anonymous(p, PAGE))
 			return;
 	}
 	signal(sig, SIG_DFL);
