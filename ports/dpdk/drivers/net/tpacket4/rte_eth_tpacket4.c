@@ -9,6 +9,9 @@
  * are copied.
  *
  * Rx and Tx of a queue pair may run on different lcores. They share the socket alone.
+ *
+ * Secondary processes get the sockets from the primary one. The queues are in shared memory,
+ * and their pointers are valid in all processes: each maps the rings at the same address.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -21,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,6 +38,7 @@
 #include <bus_vdev_driver.h>
 #include <ethdev_driver.h>
 #include <ethdev_vdev.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_interrupts.h>
@@ -61,6 +66,9 @@
 #define MAX_SPARE	64
 /* Size of a frame in an area of the driver */
 #define OWN_FRAME	2048
+/* Where the rings are mapped, in all processes */
+#define RINGS_ADDR	((uintptr_t)1 << 45)
+#define RINGS_ALIGN	((uintptr_t)1 << 21)
 /* Microseconds that poll() polls the device, see SO_BUSY_POLL */
 #define BUSY_USECS	20
 /* Packets of a poll(): those of several bursts, so that there are fewer system calls */
@@ -144,10 +152,13 @@ struct tx_queue {
 	uint64_t copied;
 } __rte_cache_aligned;
 
+/* In memory that all processes share; the sockets are in dev->process_private. */
 struct queue_pair {
 	struct rx_queue rx;
 	struct tx_queue tx;
-	struct tp4_socket socket;
+	void *map;		/* of the rings, in all processes */
+	size_t map_len;
+	const struct tpacket4_status *status;
 	struct pool_area *shared;	/* NULL: own is used */
 	struct tp4_area own;
 	uint64_t missed;
@@ -162,14 +173,20 @@ struct port {
 	struct rte_ether_addr mac;
 	char iface[IF_NAMESIZE];
 	int ifindex;
-	int ctl;		/* a packet socket for ioctls and memberships */
+	int ctl;		/* a packet socket for ioctls and memberships, of the primary */
 	int start_queue, nr_queues;
 	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
 	bool running;
+	bool offered;		/* secondary processes can get the sockets */
+	bool copied;		/* packets are copied to an area of the primary process */
 };
 
 static LIST_HEAD(, pool_area) pool_areas = LIST_HEAD_INITIALIZER(pool_areas);
 static pthread_mutex_t pool_areas_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Protects the sockets of this process against its thread for messages of others */
+static pthread_mutex_t mp_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool has_ipc;	/* this process can have others */
+static const struct eth_dev_ops eth_ops, secondary_ops;
 static int timestamp_offset = -1;
 static uint64_t timestamp_flag;
 
@@ -179,6 +196,13 @@ static const struct rte_eth_link no_link = {
 	.link_status = RTE_ETH_LINK_DOWN,
 	.link_autoneg = RTE_ETH_LINK_AUTONEG,
 };
+
+/* The socket of a queue pair in this process */
+static inline struct tp4_socket *
+socket_of(const struct queue_pair *pair)
+{
+	return (struct tp4_socket *)rte_eth_devices[pair->port].process_private + pair->id;
+}
 
 /* --- frames and mbufs ----------------------------------------------------------------- */
 
@@ -236,6 +260,8 @@ register_pool(struct pool_area *a, struct rte_mempool *pool)
 	a->pool = pool;
 	a->area.addr = (uint8_t *)range.start;
 	a->area.len = range.end - range.start;
+	/* Secondary processes map the rings. */
+	a->area.shared = has_ipc;
 	a->area.frame_unit = UNIT;
 	a->area.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
 	a->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -297,7 +323,7 @@ put_pool_area(struct pool_area *a)
 static inline void
 kick_tx(struct queue_pair *pair)
 {
-	int n = tp4_kick(&pair->socket, MSG_DONTWAIT);
+	int n = tp4_kick(socket_of(pair), MSG_DONTWAIT);
 
 	pair->tx_stalled = n == -EAGAIN || n == -ENOBUFS;
 }
@@ -307,14 +333,15 @@ static __rte_noinline bool
 poll_device(struct rx_queue *q)
 {
 	struct queue_pair *pair = q->pair;
+	struct tp4_socket *s = socket_of(pair);
 
 	/* A program that only receives now has packets to send, too. */
 	if (unlikely(pair->tx_stalled))
 		kick_tx(pair);
 	if (q->busy_poll)
-		tp4_busy_poll(&pair->socket);
-	else if (tp4_rx_need_kick(&pair->socket))
-		poll(&(struct pollfd){ .fd = pair->socket.fd, .events = POLLIN }, 1, 0);
+		tp4_busy_poll(s);
+	else if (tp4_rx_need_kick(s))
+		poll(&(struct pollfd){ .fd = s->fd, .events = POLLIN }, 1, 0);
 	else
 		return false;
 	return true;
@@ -791,7 +818,7 @@ send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 static inline void
 kick_if_needed(struct tx_queue *q)
 {
-	if (tp4_ring_pending(&q->ring) && tp4_need_kick(&q->pair->socket))
+	if (tp4_ring_pending(&q->ring) && tp4_need_kick(socket_of(q->pair)))
 		kick_tx(q->pair);
 }
 
@@ -1062,7 +1089,7 @@ get_mtu(const struct port *port)
 	return err ? err : ifr.ifr_mtu;
 }
 
-/* --- start and stop ------------------------------------------------------------------- */
+/* --- start and stop of a queue pair --------------------------------------------------- */
 
 static unsigned int
 nr_pairs(const struct rte_eth_dev *dev)
@@ -1126,7 +1153,7 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	struct rte_mbuf model = { .nb_segs = 1, .port = dev->data->port_id };
 
 	rte_mbuf_refcnt_set(&model, 1);
-	q->ring = q->pair->socket.rx;
+	q->ring = socket_of(q->pair)->rx;
 	q->busy_poll = busy_poll;
 	q->scatter = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER;
 	q->meta = wants_meta(dev);
@@ -1148,7 +1175,7 @@ set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
 	const struct pool_area *shared = q->pair->shared;
 	unsigned int i;
 
-	q->ring = q->pair->socket.tx;
+	q->ring = socket_of(q->pair)->tx;
 	q->low = q->nr / 2;
 	q->meta = wants_meta(dev);
 	q->pool = shared ? shared->pool : NULL;
@@ -1167,10 +1194,11 @@ set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
 static void
 stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 {
+	struct tp4_socket *s = socket_of(pair);
 	void **mbufs = NULL;
 	unsigned int tries, n = 0;
 
-	if (!pair->socket.map)
+	if (!s->map)
 		goto out;
 	for (tries = 0; tx && tp4_ring_pending(&tx->ring) && tries < 100; tries++) {
 		if (!free_sent(tx, UINT_MAX)) {
@@ -1182,7 +1210,7 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 	 * In zero-copy mode, the kernel returns all frames now. In copy mode, it has them
 	 * until the socket is closed, and each stays in its slot.
 	 */
-	tp4_zerocopy(&pair->socket, 0);
+	tp4_zerocopy(s, 0);
 	if (tx)
 		free_sent(tx, UINT_MAX);
 	if (pair->shared) {
@@ -1194,7 +1222,7 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 		n = list_mbufs(&rx->ring, rx->base, mbufs);
 	if (mbufs && tx)
 		n += list_mbufs(&tx->ring, tx->base, mbufs + n);
-	tp4_close(&pair->socket);
+	tp4_close(s);
 	if (n)
 		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
 	free(mbufs);
@@ -1226,13 +1254,43 @@ join_fanout(const struct rte_eth_dev *dev, struct queue_pair *pair)
 	socklen_t len = sizeof(arg);
 
 	if (pair->id) {
-		if (getsockopt(port->pairs[0].socket.fd, SOL_PACKET, PACKET_FANOUT, &arg, &len))
+		if (getsockopt(socket_of(port->pairs)->fd, SOL_PACKET, PACKET_FANOUT, &arg,
+			       &len))
 			return -errno;
 		arg = (arg & 0xffff) | mode << 16;
 	} else {
 		arg = (mode | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
 	}
-	return tp4_setopt(pair->socket.fd, PACKET_FANOUT, arg);
+	return tp4_setopt(socket_of(pair)->fd, PACKET_FANOUT, arg);
+}
+
+/*
+ * Maps the rings where secondary processes have nothing, as far as possible: the kernel maps
+ * libraries elsewhere, and EAL the huge pages. It is the same memory.
+ */
+static void
+move_rings(struct tp4_socket *s)
+{
+	static uintptr_t next = RINGS_ADDR;
+	uint8_t *old = s->map, *map = MAP_FAILED;
+	unsigned int tries;
+
+	for (tries = 0; map == MAP_FAILED && tries < 64; tries++) {
+		map = mmap((void *)next, s->map_len, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_FIXED_NOREPLACE, s->fd, 0);
+		next += RTE_ALIGN_CEIL(s->map_len, RINGS_ALIGN);
+		if (next > 2 * RINGS_ADDR)
+			next = RINGS_ADDR;
+	}
+	if (map == MAP_FAILED)
+		return;
+	if (s->rx.q.ring)
+		s->rx.q.ring = (void *)(map + ((uint8_t *)s->rx.q.ring - old));
+	if (s->tx.q.ring)
+		s->tx.q.ring = (void *)(map + ((uint8_t *)s->tx.q.ring - old));
+	s->status = (void *)(map + ((const uint8_t *)s->status - old));
+	s->map = map;
+	munmap(old, s->map_len);
 }
 
 static int
@@ -1249,7 +1307,7 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 		.meta = wants_meta(dev),
 		.to_stack = rx && port->to_stack && port->zerocopy,
 	};
-	struct tp4_socket *s = &pair->socket;
+	struct tp4_socket *s = socket_of(pair);
 	int err;
 
 	pair->tx_stalled = false;
@@ -1266,6 +1324,11 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 	err = tp4_open(s, &opt);
 	if (err)
 		return fail(port, pair, "socket", tp4_strerror(s->failed, err));
+	if (has_ipc)
+		move_rings(s);
+	pair->map = s->map;
+	pair->map_len = s->map_len;
+	pair->status = s->status;
 	if (rx)
 		set_up_rx(rx, dev, port->zerocopy && port->busy_budget);
 	if (tx)
@@ -1342,9 +1405,20 @@ add_interrupts(struct rte_eth_dev *dev)
 		return -rte_errno;
 	for (i = 0; i < nr; i++)
 		if (rte_intr_vec_list_index_set(h, i, RTE_INTR_VEC_RXTX_OFFSET + i) ||
-		    rte_intr_efds_index_set(h, i, port->pairs[i].socket.fd))
+		    rte_intr_efds_index_set(h, i, socket_of(&port->pairs[i])->fd))
 			return -rte_errno;
 	return 0;
+}
+
+static void
+set_functions(struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	bool meta = wants_meta(dev);
+
+	dev->rx_pkt_burst = port->copied ? eth_rx_copy : meta ? eth_rx_meta : eth_rx;
+	dev->tx_pkt_burst = port->copied ? eth_tx_copy : meta ? eth_tx_meta : eth_tx;
+	dev->tx_pkt_prepare = eth_tx_prepare;
 }
 
 static void
@@ -1358,6 +1432,262 @@ set_queue_states(struct rte_eth_dev *dev, uint8_t state)
 		dev->data->tx_queue_state[i] = state;
 }
 
+/* --- secondary processes -------------------------------------------------------------- */
+
+#define MP_NAME	"net_tpacket4"
+
+/*
+ * From the primary process: the sockets of some queue pairs, or that the port stops. A
+ * secondary one asks for it with the same message.
+ */
+struct mp_message {
+	uint16_t port;
+	uint16_t first;		/* queue pair of the first socket */
+	uint16_t nr;		/* queue pairs of the port; 0: it is stopped */
+};
+
+static struct mp_message *
+init_message(struct rte_mp_msg *msg, uint16_t port, unsigned int first)
+{
+	struct mp_message *m = (void *)msg->param;
+
+	memset(msg, 0, sizeof(*msg));
+	strlcpy(msg->name, MP_NAME, sizeof(msg->name));
+	msg->len_param = sizeof(*m);
+	m->port = port;
+	m->first = first;
+	return m;
+}
+
+/* As many sockets as a message can have, from queue pair @first on */
+static void
+offer_sockets(struct rte_mp_msg *msg, const struct rte_eth_dev *dev, unsigned int first)
+{
+	struct mp_message *m = init_message(msg, dev->data->port_id, first);
+	const struct tp4_socket *sockets = dev->process_private;
+
+	m->nr = nr_pairs(dev);
+	while (first < m->nr && msg->num_fds < RTE_MP_MAX_FD_NUM)
+		msg->fds[msg->num_fds++] = sockets[first++].fd;
+}
+
+/* In the primary process: sends a message to all others, which have done it on return. */
+static void
+tell_others(struct rte_mp_msg *msg)
+{
+	const struct timespec patience = { .tv_sec = 2 };
+	struct rte_mp_reply reply = { 0 };
+
+	if (rte_mp_request_sync(msg, &reply, &patience) && rte_errno != ENOTSUP)
+		LOG(NOTICE, "a secondary process does not answer: %s", rte_strerror(rte_errno));
+	free(reply.msgs);
+}
+
+/* In the primary process: a secondary one asks for sockets. */
+static int
+answer_request(const struct rte_mp_msg *request, const void *peer)
+{
+	const struct mp_message *m = (const void *)request->param;
+	const struct rte_eth_dev *dev = NULL;
+	const struct port *port;
+	struct rte_mp_msg reply;
+	int err;
+
+	init_message(&reply, m->port, m->first);
+	/* The sockets must not be closed before they are sent. */
+	pthread_mutex_lock(&mp_lock);
+	if (rte_eth_dev_is_valid_port(m->port))
+		dev = &rte_eth_devices[m->port];
+	if (dev && dev->dev_ops == &eth_ops) {
+		port = dev->data->dev_private;
+		if (port->offered)
+			offer_sockets(&reply, dev, m->first);
+	}
+	err = rte_mp_reply(&reply, peer);
+	pthread_mutex_unlock(&mp_lock);
+	return err;
+}
+
+static void
+offer_port(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+	struct rte_mp_msg msg;
+	unsigned int i;
+
+	if (!has_ipc)
+		return;
+	pthread_mutex_lock(&mp_lock);
+	port->offered = true;
+	pthread_mutex_unlock(&mp_lock);
+	for (i = 0; i < nr_pairs(dev); i += RTE_MP_MAX_FD_NUM) {
+		offer_sockets(&msg, dev, i);
+		tell_others(&msg);
+	}
+}
+
+static void
+revoke_port(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+	struct rte_mp_msg msg;
+
+	if (!port->offered)
+		return;
+	pthread_mutex_lock(&mp_lock);
+	port->offered = false;
+	pthread_mutex_unlock(&mp_lock);
+	init_message(&msg, dev->data->port_id, 0);
+	tell_others(&msg);
+}
+
+/* --- in a secondary process --- */
+
+/* The program that polls a port sees other functions at its next call. */
+static void
+update_functions(struct rte_eth_dev *dev)
+{
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[dev->data->port_id];
+
+	ops->rxq.data = dev->data->rx_queues;
+	ops->txq.data = dev->data->tx_queues;
+	rte_wmb();
+	ops->rx_pkt_burst = dev->rx_pkt_burst;
+	ops->tx_pkt_burst = dev->tx_pkt_burst;
+	ops->tx_pkt_prepare = dev->tx_pkt_prepare;
+}
+
+static void
+unmap_port(struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	struct tp4_socket *sockets = dev->process_private;
+	int i;
+
+	dev->rx_pkt_burst = rte_eth_pkt_burst_dummy;
+	dev->tx_pkt_burst = rte_eth_pkt_burst_dummy;
+	dev->tx_pkt_prepare = rte_eth_pkt_burst_dummy;
+	update_functions(dev);
+	remove_interrupts(dev);
+	for (i = 0; i < port->nr_queues; i++)
+		tp4_close(&sockets[i]);
+}
+
+static int
+map_rings(struct tp4_socket *s, const struct queue_pair *pair, int fd)
+{
+	void *map;
+
+	tp4_close(s);
+	map = mmap(pair->map, pair->map_len, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	if (map != pair->map) {
+		munmap(map, pair->map_len);
+		return -EEXIST;
+	}
+	s->fd = fd;
+	s->map = map;
+	s->map_len = pair->map_len;
+	s->status = pair->status;
+	return 0;
+}
+
+/* Takes the sockets of a message. With the last one, the port is ready. */
+static void
+take_sockets(struct rte_eth_dev *dev, const struct rte_mp_msg *msg)
+{
+	const struct mp_message *m = (const void *)msg->param;
+	const struct port *port = dev->data->dev_private;
+	struct tp4_socket *sockets = dev->process_private;
+	int i, err = 0;
+
+	if (m->first + msg->num_fds > port->nr_queues)
+		err = -EINVAL;
+	for (i = 0; i < msg->num_fds; i++) {
+		if (!err)
+			err = map_rings(&sockets[m->first + i], &port->pairs[m->first + i],
+					msg->fds[i]);
+		if (err)
+			close(msg->fds[i]);
+	}
+	if (!err && port->copied)
+		err = -ENOTSUP;
+	if (err) {
+		LOG(ERR, "%s: not usable in this process: %s", port->iface,
+		    err == -ENOTSUP ? "the mempool is no area" :
+		    err == -EEXIST ? "the address of the rings is in use" : strerror(-err));
+		unmap_port(dev);
+		return;
+	}
+	if (!m->nr || m->first + msg->num_fds < m->nr)
+		return;
+	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP)
+		rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
+	if (dev->data->dev_conf.intr_conf.rxq && add_interrupts(dev))
+		LOG(NOTICE, "%s: no interrupts in this process", port->iface);
+	set_functions(dev);
+	update_functions(dev);
+}
+
+/* The primary process has started or stopped a port. */
+static int
+handle_message(const struct rte_mp_msg *msg, const void *peer)
+{
+	const struct mp_message *m = (const void *)msg->param;
+	struct rte_eth_dev *dev;
+	struct rte_mp_msg reply;
+	int i;
+
+	pthread_mutex_lock(&mp_lock);
+	dev = rte_eth_dev_is_valid_port(m->port) ? &rte_eth_devices[m->port] : NULL;
+	if (!dev || dev->dev_ops != &secondary_ops)	/* it is not attached yet */
+		for (i = 0; i < msg->num_fds; i++)
+			close(msg->fds[i]);
+	else if (m->nr)
+		take_sockets(dev, msg);
+	else
+		unmap_port(dev);
+	pthread_mutex_unlock(&mp_lock);
+	init_message(&reply, m->port, m->first);
+	return rte_mp_reply(&reply, peer);
+}
+
+/* Gets the sockets of a port, if it is running. */
+static int
+request_sockets(struct rte_eth_dev *dev)
+{
+	const struct timespec patience = { .tv_sec = 5 };
+	unsigned int first = 0, nr = 1;
+	struct rte_mp_reply reply;
+	struct rte_mp_msg msg;
+
+	while (first < nr) {
+		const struct rte_mp_msg *answer;
+
+		init_message(&msg, dev->data->port_id, first);
+		memset(&reply, 0, sizeof(reply));
+		if (rte_mp_request_sync(&msg, &reply, &patience) || reply.nb_received != 1) {
+			free(reply.msgs);
+			return -EIO;
+		}
+		answer = reply.msgs;
+		nr = ((const struct mp_message *)answer->param)->nr;
+		first += answer->num_fds;
+		pthread_mutex_lock(&mp_lock);
+		if (answer->num_fds)
+			take_sockets(dev, answer);
+		else
+			nr = 0;
+		pthread_mutex_unlock(&mp_lock);
+		free(reply.msgs);
+	}
+	return 0;
+}
+
+/* --- start and stop of a port --------------------------------------------------------- */
+
 static int
 eth_stop(struct rte_eth_dev *dev)
 {
@@ -1366,6 +1696,7 @@ eth_stop(struct rte_eth_dev *dev)
 
 	if (!port->running)
 		return 0;
+	revoke_port(dev);
 	port->running = false;
 	dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
 	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STOPPED);
@@ -1380,7 +1711,6 @@ eth_start(struct rte_eth_dev *dev)
 {
 	struct port *port = dev->data->dev_private;
 	unsigned int i;
-	bool copied;
 	int err;
 
 	port->running = true;
@@ -1390,9 +1720,9 @@ eth_start(struct rte_eth_dev *dev)
 	for (i = 0; i < nr_pairs(dev); i++)
 		if (start_pair(dev, i))
 			goto fail;
-	copied = !port->pairs[0].shared;
+	port->copied = !port->pairs[0].shared;
 	for (i = 1; i < nr_pairs(dev); i++)
-		if (!port->pairs[i].shared != copied) {
+		if (!port->pairs[i].shared != port->copied) {
 			LOG(ERR, "%s: the mempool of only some queues can be an area", port->iface);
 			goto fail;
 		}
@@ -1400,10 +1730,9 @@ eth_start(struct rte_eth_dev *dev)
 		LOG(ERR, "%s: no memory for the interrupts", port->iface);
 		goto fail;
 	}
-	dev->rx_pkt_burst = copied ? eth_rx_copy : wants_meta(dev) ? eth_rx_meta : eth_rx;
-	dev->tx_pkt_burst = copied ? eth_tx_copy : wants_meta(dev) ? eth_tx_meta : eth_tx;
-	dev->tx_pkt_prepare = eth_tx_prepare;
+	set_functions(dev);
 	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+	offer_port(dev);
 	eth_link_update(dev, 0);
 	return 0;
 fail:
@@ -1557,10 +1886,11 @@ eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
 static void
 read_missed(struct queue_pair *pair)
 {
+	const struct tp4_socket *s = socket_of(pair);
 	struct tpacket_stats_v4 st;
 
 	/* The kernel resets what is read. */
-	if (pair->socket.map && !tp4_stats(&pair->socket, &st))
+	if (s->map && !tp4_stats(s, &st))
 		pair->missed += st.tp_drops;
 }
 
@@ -1669,12 +1999,22 @@ eth_close(struct rte_eth_dev *dev)
 {
 	struct port *port = dev->data->dev_private;
 
-	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		pthread_mutex_lock(&mp_lock);
+		if (dev->process_private)
+			unmap_port(dev);
+		free(dev->process_private);
+		dev->process_private = NULL;
+		dev->dev_ops = NULL;
+		pthread_mutex_unlock(&mp_lock);
 		return 0;
+	}
 	eth_stop(dev);
 	close(port->ctl);
 	rte_free(port->pairs);
 	port->pairs = NULL;
+	free(dev->process_private);
+	dev->process_private = NULL;
 	/* It lies in the port, which ethdev frees. */
 	dev->data->mac_addrs = NULL;
 	return 0;
@@ -1698,6 +2038,31 @@ static const struct eth_dev_ops eth_ops = {
 	.mtu_set = eth_mtu_set,
 	.rx_queue_setup = eth_rx_queue_setup,
 	.tx_queue_setup = eth_tx_queue_setup,
+	.rxq_info_get = eth_rxq_info_get,
+	.txq_info_get = eth_txq_info_get,
+	.rx_queue_intr_enable = eth_rx_intr_enable,
+	.rx_queue_intr_disable = eth_rx_intr_disable,
+	.get_monitor_addr = eth_get_monitor_addr,
+	.tx_done_cleanup = eth_tx_done_cleanup,
+	.stats_get = eth_stats_get,
+	.stats_reset = eth_stats_reset,
+	.xstats_get = eth_xstats_get,
+	.xstats_get_names = eth_xstats_get_names,
+	.xstats_reset = eth_stats_reset,
+};
+
+static int
+eth_link_of_primary(struct rte_eth_dev *dev __rte_unused, int wait __rte_unused)
+{
+	return 0;	/* it is in shared memory */
+}
+
+/* The primary process configures the port. */
+static const struct eth_dev_ops secondary_ops = {
+	.dev_close = eth_close,
+	.dev_infos_get = eth_infos_get,
+	.link_update = eth_link_of_primary,
+	.is_removed = eth_is_removed,
 	.rxq_info_get = eth_rxq_info_get,
 	.txq_info_get = eth_txq_info_get,
 	.rx_queue_intr_enable = eth_rx_intr_enable,
@@ -1854,18 +2219,58 @@ close:
 	return err;
 }
 
+/* Lets other processes have the sockets, or this one get them. Returns 0 or a negative errno. */
+static int
+register_messages(bool primary)
+{
+	if (rte_mp_action_register(MP_NAME, primary ? answer_request : handle_message) &&
+	    rte_errno != EEXIST)
+		return -rte_errno;
+	has_ipc = true;
+	return 0;
+}
+
+static int
+attach_secondary(struct rte_vdev_device *vdev)
+{
+	struct rte_eth_dev *dev = rte_eth_dev_attach_secondary(rte_vdev_device_name(vdev));
+	const struct port *port;
+	int err;
+
+	if (!dev)
+		return -ENODEV;
+	port = dev->data->dev_private;
+	dev->device = &vdev->device;
+	dev->process_private = calloc(port->nr_queues, sizeof(struct tp4_socket));
+	err = dev->process_private ? register_messages(false) : -ENOMEM;
+	if (!err) {
+		pthread_mutex_lock(&mp_lock);
+		dev->dev_ops = &secondary_ops;
+		unmap_port(dev);
+		pthread_mutex_unlock(&mp_lock);
+		err = request_sockets(dev);
+	}
+	if (err) {
+		LOG(ERR, "%s: no sockets of the primary process: %s", port->iface,
+		    strerror(-err));
+		eth_close(dev);
+		rte_eth_dev_release_port(dev);
+		return err;
+	}
+	rte_eth_dev_probing_finish(dev);
+	return 0;
+}
+
 static int
 tpacket4_probe(struct rte_vdev_device *vdev)
 {
-	const char *name = rte_vdev_device_name(vdev);
 	struct port *port, options = { .zerocopy = 1, .busy_budget = DEFAULT_BUDGET };
+	struct tp4_socket *sockets;
 	struct rte_eth_dev *dev;
 	int i, err;
 
-	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		LOG(ERR, "%s: secondary processes are not supported", name);
-		return -ENOTSUP;
-	}
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
+		return attach_secondary(vdev);
 	err = parse_arguments(&options, rte_vdev_device_args(vdev));
 	if (err)
 		return err;
@@ -1874,12 +2279,16 @@ tpacket4_probe(struct rte_vdev_device *vdev)
 	err = init_port(&options, vdev->device.numa_node);
 	if (err)
 		return err;
-	dev = rte_eth_vdev_allocate(vdev, sizeof(*port));
+	register_messages(true);	/* without it, there are no other processes */
+	sockets = calloc(options.nr_queues, sizeof(*sockets));
+	dev = sockets ? rte_eth_vdev_allocate(vdev, sizeof(*port)) : NULL;
 	if (!dev) {
+		free(sockets);
 		rte_free(options.pairs);
 		close(options.ctl);
 		return -ENOMEM;
 	}
+	dev->process_private = sockets;
 	port = dev->data->dev_private;
 	*port = options;
 	for (i = 0; i < port->nr_queues; i++) {
