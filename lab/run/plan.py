@@ -232,13 +232,12 @@ def find_pcap_tests(long: bool) -> Iterator[Test]:
 
 def find_dpdk_tests(long: bool) -> Iterator[Test]:
     """Debian's programs on ports/dpdk, where that is built."""
-    plugin, script = (
-        BUILD / "dpdk/librte_net_tpacket4.so",
-        TOP / "ports/dpdk/tests/testpmd.py",
-    )
+    plugin, tests = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
     if plugin.exists():
-        command = ["python3", "-B", str(script), str(plugin)]
+        command = ["python3", "-B", str(tests / "testpmd.py"), str(plugin)]
         yield Test("dpdk", command + ([] if long else ["--short"]))
+        command = ["python3", "-B", str(tests / "programs.py"), str(plugin.parent)]
+        yield Test("dpdk-programs", command)
 
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:

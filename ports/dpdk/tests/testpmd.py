@@ -42,6 +42,12 @@ def result(good: bool, title: str, *why: object) -> None:
     failures += not good
 
 
+def skip(title: str, why: str) -> None:
+    global number
+    number += 1
+    print(f"ok {number} {title} # SKIP {why}", flush=True)
+
+
 def run(*command: str) -> str:
     done = subprocess.run(command, check=False, text=True, capture_output=True)
     if done.returncode:
@@ -60,8 +66,9 @@ class Testpmd:
         prefix: tuple[str, ...] = (),
         pmd: str | None = None,
         driver: str = "net_tpacket4_",
+        lcores: str = "0@0,1@0",
     ) -> None:
-        command = [*prefix, "dpdk-testpmd", "--lcores", "0@0,1@0", "--no-pci", *eal]
+        command = [*prefix, "dpdk-testpmd", "--lcores", lcores, "--no-pci", *eal]
         pmd = sys.argv[1] if pmd is None else pmd
         command += ["-d", os.path.abspath(pmd)] if pmd else []
         for i, vdev in enumerate(vdevs):
@@ -436,19 +443,22 @@ def set_up() -> None:
         file.write("200")
 
 
+def run_tests(tests: tuple[Callable[[], None], ...], only: list[str]) -> None:
+    """Runs those with these names, or all, and exits."""
+    print("TAP version 13", flush=True)
+    for test in tests:
+        if not only or test.__name__.removeprefix("test_") in only:
+            test()
+    print(f"1..{number}")
+    sys.exit(1 if failures else 0)
+
+
 def main() -> None:
     if not shutil.which("dpdk-testpmd"):
         print("1..0 # SKIP no dpdk-testpmd: the package dpdk-dev has it")
         sys.exit(4)
     set_up()
-    print("TAP version 13", flush=True)
-    only = sys.argv[2:]
-    for test in TESTS:
-        name = test.__name__.removeprefix("test_")
-        if not [a for a in only if a != "--short"] or name in only:
-            test()
-    print(f"1..{number}")
-    sys.exit(1 if failures else 0)
+    run_tests(TESTS, [word for word in sys.argv[2:] if word != "--short"])
 
 
 if __name__ == "__main__":
