@@ -234,10 +234,11 @@ def find_dpdk_tests(long: bool) -> Iterator[Test]:
     """Debian's programs on ports/dpdk, where that is built."""
     plugin, tests = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
     if plugin.exists():
+        short = [] if long else ["--short"]
         command = ["python3", "-B", str(tests / "testpmd.py"), str(plugin)]
-        yield Test("dpdk", command + ([] if long else ["--short"]))
+        yield Test("dpdk", command + short)
         command = ["python3", "-B", str(tests / "programs.py"), str(plugin.parent)]
-        yield Test("dpdk-programs", command)
+        yield Test("dpdk-programs", command + short)
 
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Programs on DPDK with net_tpacket4, where it is installed.
 
-    programs.py DIR [TEST...]
+    programs.py DIR [--short] [TEST...]
 
 As root, in a machine of its own: it takes huge pages, mounts over the directory of DPDK's
 drivers and creates devices. DIR has the driver, DPDK's examples and Open vSwitch (see
@@ -337,19 +337,20 @@ def test_dumpcap() -> None:
 
 TESTS: tuple[Callable[[], None], ...] = (
     test_openvswitch,
-    test_l2fwd,
     test_l3fwd_power,
-    test_symmetric_mp,
     test_restart,
     test_dumpcap,
 )
+# More of the same
+LONG = (test_l2fwd, test_symmetric_mp)
 
 
 def main() -> None:
     set_up()
     LOGS.mkdir()
     install()
-    testpmd.run_tests(TESTS, sys.argv[2:])
+    only = [word for word in sys.argv[2:] if word != "--short"]
+    testpmd.run_tests(TESTS if testpmd.SHORT else TESTS + LONG, only)
 
 
 if __name__ == "__main__":
