@@ -62,7 +62,7 @@
 #define MAX_DESC	32768
 #define DEFAULT_DESC	2048
 #define MAX_PAIRS	64
-#define MAX_BURST	128
+#define MAX_BURST	128u
 #define MAX_SPARE	64
 /* Size of a frame in an area of the driver */
 #define OWN_FRAME	2048
