@@ -15,6 +15,8 @@ import re
 import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -249,6 +251,39 @@ def test_offloads() -> None:
         )
 
 
+def ipv4(checksum_error: int) -> bytes:
+    """A UDP packet of 60 bytes"""
+    start, addresses = struct.pack("!BBHHHBB", 0x45, 0, 46, 0, 0, 64, 17), bytes(8)
+    total = sum(struct.unpack("!9H", start + addresses))
+    checksum = 0xFFFF - (total % 0xFFFF or 0xFFFF) ^ checksum_error
+    ip = start + struct.pack("!H", checksum) + addresses
+    return bytes(12) + b"\x08\x00" + ip + struct.pack("!HHHH", 9, 9, 26, 0) + bytes(18)
+
+
+def test_ip_checksum() -> None:
+    """rxonly prints the flags of packets."""
+    for zc in 0, 1:
+        args = ("--enable-rx-cksum", "--forward-mode=rxonly")
+        with veth(), Testpmd([f"iface=v0,zerocopy={zc}"], args) as pmd:
+            pmd("set verbose 1")
+            pmd("start")
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+                sock.bind(("v1", 0))
+                for checksum_error in 0, 0, 1:
+                    sock.send(ipv4(checksum_error))
+            end = time.monotonic() + PATIENCE
+            while pmd.counters()[0]["RX-packets"] < 3 and time.monotonic() < end:
+                time.sleep(0.1)
+            pmd("stop")
+            pmd.quit()
+            counts = [
+                pmd.log.count(f"RX_IP_CKSUM_{which}") for which in ("GOOD", "BAD")
+            ]
+            good = counts == [2, 1]
+            title = f"checksum of IPv4 headers, zerocopy={zc}"
+            result(good, title, counts, pmd.log[-3000:])
+
+
 def test_ping() -> None:
     """The peer's stack gets answers, which testpmd makes of its requests."""
     for zerocopy in 1, 0:
@@ -408,6 +443,18 @@ def test_errors() -> None:
     run("ip", "link", "del", "d0")
 
 
+def test_version() -> None:
+    """A driver for another version is refused, though the ABI has the same number."""
+    library = "/run/version.so"
+    code = "unsigned int rte_version_year(void) { return 99; }"
+    compiler = ["gcc", "-shared", "-o", library, "-x", "c", "-"]
+    subprocess.run(compiler, input=code, check=True, text=True)
+    with veth(), Testpmd(["iface=v0"], prefix=("env", f"LD_PRELOAD={library}")) as pmd:
+        pmd.quit()
+        good = "this driver is for DPDK" in pmd.log
+        result(good, "error of another version of DPDK", pmd.log[-1500:])
+
+
 def test_privileges() -> None:
     """Root of a user namespace needs no more."""
     script = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && exec "
@@ -428,10 +475,12 @@ def test_privileges() -> None:
 TESTS: tuple[Callable[[], None], ...] = (
     test_forwarding,
     test_offloads,
+    test_ip_checksum,
     test_ping,
     test_lifecycle,
     test_queues,
     test_errors,
+    test_version,
     test_privileges,
 )
 

@@ -52,6 +52,7 @@
 #include <rte_net.h>
 #include <rte_power_intrinsics.h>
 #include <rte_tcp.h>
+#include <rte_version.h>
 
 /* Frame numbers count units, as mbufs are aligned to cache lines. */
 #define UNIT_SHIFT	6
@@ -83,8 +84,8 @@
 #define ARG_FANOUT	"fanout_mode"
 #define ARG_BYPASS	"qdisc_bypass"
 
-#define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM | \
-			  RTE_ETH_RX_OFFLOAD_RSS_HASH | RTE_ETH_RX_OFFLOAD_TIMESTAMP)
+#define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_RSS_HASH | \
+			  RTE_ETH_RX_OFFLOAD_TIMESTAMP)
 #define TX_META_OFFLOADS (RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM | \
 			  RTE_ETH_TX_OFFLOAD_TCP_TSO)
 #define TX_META_FLAGS	(RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG)
@@ -132,7 +133,7 @@ struct rx_queue {
 	struct queue_pair *pair;
 	uint64_t packets, bytes, errors;
 	unsigned int lead;
-	bool busy_poll, scatter, meta;
+	bool busy_poll, scatter, meta, check_ip;
 	bool skip;		/* the rest of a packet is dropped */
 	uint16_t nr;
 	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
@@ -409,6 +410,24 @@ read_meta(struct rte_mbuf *m, const struct tpacket4_meta *meta)
 	m->ol_flags = flags;
 }
 
+/* Checks the checksum of an IPv4 header, of which the kernel's metadata say nothing. */
+static __rte_noinline void
+check_ipv4(struct rte_mbuf *m)
+{
+	const uint32_t layers = RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK;
+	struct rte_net_hdr_lens lens = { 0 };
+
+	if (!RTE_ETH_IS_IPV4_HDR(rte_net_get_ptype(m, &lens, layers)) ||
+	    lens.l2_len + lens.l3_len > rte_pktmbuf_data_len(m))
+		return;
+	if (lens.l3_len >= sizeof(struct rte_ipv4_hdr) &&
+	    rte_raw_cksum(rte_pktmbuf_mtod_offset(m, void *, lens.l2_len), lens.l3_len) ==
+	    UINT16_MAX)
+		m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	else
+		m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
+}
+
 /* Adds a frame to a packet. Returns the packet if it is complete, else NULL. */
 static __rte_noinline struct rte_mbuf *
 add_segment(struct rx_queue *q, struct rte_mbuf *m, bool more)
@@ -508,6 +527,8 @@ receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta
 			if (!m)
 				continue;
 		}
+		if (meta && q->check_ip)
+			check_ipv4(m);
 		*to++ = m;
 	}
 	nb = q->spare + q->nr_spare - spare;
@@ -609,6 +630,8 @@ eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 			continue;
 		}
 		q->bytes += m->pkt_len;
+		if (q->check_ip)
+			check_ipv4(m);
 		bufs[got++] = m;
 	}
 	if (i < n && !i)
@@ -1156,6 +1179,7 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	q->ring = socket_of(q->pair)->rx;
 	q->busy_poll = busy_poll;
 	q->scatter = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER;
+	q->check_ip = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	q->meta = wants_meta(dev);
 	q->head = NULL;
 	q->skip = false;
@@ -2261,6 +2285,17 @@ attach_secondary(struct rte_vdev_device *vdev)
 	return 0;
 }
 
+/* Drivers use internal structures, which change while the ABI does not. */
+static bool
+is_version_of_dpdk(void)
+{
+	if (rte_version_year() == RTE_VER_YEAR && rte_version_month() == RTE_VER_MONTH)
+		return true;
+	LOG(ERR, "this driver is for DPDK %d.%02d, but the program runs on %s", RTE_VER_YEAR,
+	    RTE_VER_MONTH, rte_version());
+	return false;
+}
+
 static int
 tpacket4_probe(struct rte_vdev_device *vdev)
 {
@@ -2269,6 +2304,8 @@ tpacket4_probe(struct rte_vdev_device *vdev)
 	struct rte_eth_dev *dev;
 	int i, err;
 
+	if (!is_version_of_dpdk())
+		return -ENOTSUP;
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
 		return attach_secondary(vdev);
 	err = parse_arguments(&options, rte_vdev_device_args(vdev));
