@@ -214,6 +214,19 @@ def test_l2fwd() -> None:
         forwards("l2fwd", l2fwd, "2.1.1.1")
 
 
+def test_l3fwd() -> None:
+    """It has a route to each port."""
+    eal = ["-l", "0", "--no-pci", "--in-memory", *vdevs()]
+    args = ["-p", "3", "-P", "--config=(0,0,0),(1,0,0)", "--parse-ptype"]
+    args += ["--rule_ipv4=/run/routes", "--rule_ipv6=/run/routes6"]
+    Path("/run/routes").write_text("R2.1.1.0/24 1\nR1.1.1.0/24 0\n", encoding="ascii")
+    Path("/run/routes6").write_text("R2001:db8::/64 1\n", encoding="ascii")
+    program = [DIR / "examples/l3fwd", *eal, "--", *args]
+    with hosts("a", "b"), running("l3fwd", *program) as l3fwd:
+        l3fwd.says("entering main loop")
+        forwards("l3fwd", l3fwd, "2.1.1.1")
+
+
 def test_l3fwd_power() -> None:
     """It sleeps until a packet comes: both sockets are interrupts of one lcore."""
     eal = ["-l", "0", "--no-pci", "--in-memory", *vdevs()]
@@ -342,7 +355,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_dumpcap,
 )
 # More of the same
-LONG = (test_l2fwd, test_symmetric_mp)
+LONG = (test_l2fwd, test_l3fwd, test_symmetric_mp)
 
 
 def main() -> None:
