@@ -26,6 +26,7 @@ from typing import Self
 
 SHORT = "--short" in sys.argv
 PROMPT = "testpmd> "
+SO_TIMESTAMPNS = 35  # not in the module socket
 PATIENCE = 60
 # Packets that may be on their way when testpmd stops: a burst each way
 IN_FLIGHT = 64
@@ -251,6 +252,30 @@ def test_offloads() -> None:
         )
 
 
+def test_launch_times() -> None:
+    """fq sends each packet at the time that testpmd asks for."""
+    gap, nr = 20_000_000, 21  # nanoseconds, packets
+    args = ("--forward-mode=txonly", "--burst=1", "--tx-offloads=0x200000")
+    with veth(), Testpmd(["iface=v0,zerocopy=0,launch=fq"], args) as pmd:
+        run("tc", "qdisc", "add", "dev", "v0", "root", "fq")
+        pmd(f"set txtimes {gap},0")
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x0300) as sock:
+            sock.bind(("v1", 0x0003))
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            sock.settimeout(PATIENCE)
+            pmd("start")
+            times = []
+            while len(times) < nr:
+                stamp = sock.recvmsg(64, 64)[1][0][2]
+                seconds, nanoseconds = struct.unpack("qq", stamp)
+                times.append(seconds * 1_000_000_000 + nanoseconds)
+        pmd("stop")
+        took = times[-1] - times[0]
+        good = took > 0.95 * gap * (nr - 1)
+        result(good, "packets at launch times", took, pmd.log[-2000:])
+        pmd.quit()
+
+
 def ipv4(checksum_error: int) -> bytes:
     """A UDP packet of 60 bytes"""
     start, addresses = struct.pack("!BBHHHBB", 0x45, 0, 46, 0, 0, 64, 17), bytes(8)
@@ -424,6 +449,7 @@ def test_errors() -> None:
             ("iface=v0,queue_count=2", "has 1 queues"),
             ("iface=v0,busy_budget=x", "not a number"),
             ("iface=v0,fanout_mode=x", "hash, lb, cpu"),
+            ("iface=v0,launch=x", "fq or etf"),
             ("iface=v0,colour=red", "invalid arguments"),
             ("iface=d0", "zerocopy=0"),
             ("iface=lo", "no Ethernet address"),
@@ -476,6 +502,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_forwarding,
     test_offloads,
     test_ip_checksum,
+    test_launch_times,
     test_ping,
     test_lifecycle,
     test_queues,

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include <linux/ethtool.h>
+#include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
 
@@ -83,6 +84,7 @@
 #define ARG_BUDGET	"busy_budget"
 #define ARG_FANOUT	"fanout_mode"
 #define ARG_BYPASS	"qdisc_bypass"
+#define ARG_LAUNCH	"launch"
 
 #define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_RSS_HASH | \
 			  RTE_ETH_RX_OFFLOAD_TIMESTAMP)
@@ -177,6 +179,7 @@ struct port {
 	int ctl;		/* a packet socket for ioctls and memberships, of the primary */
 	int start_queue, nr_queues;
 	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
+	int clock;		/* of launch times */
 	bool running;
 	bool offered;		/* secondary processes can get the sockets */
 	bool copied;		/* packets are copied to an area of the primary process */
@@ -189,7 +192,7 @@ static pthread_mutex_t mp_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool has_ipc;	/* this process can have others */
 static const struct eth_dev_ops eth_ops, secondary_ops;
 static int timestamp_offset = -1;
-static uint64_t timestamp_flag;
+static uint64_t timestamp_flag, launch_flag;
 
 static const struct rte_eth_link no_link = {
 	.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN,
@@ -743,19 +746,28 @@ slots_left(const struct tx_queue *q, const struct burst *b)
 	return q->ring.q.num_free - b->posted;
 }
 
+static inline bool
+needs_meta(const struct rte_mbuf *m)
+{
+	return m->ol_flags & (TX_META_FLAGS | launch_flag);
+}
+
 /* Writes the metadata of a packet that asks for it. Returns the descriptor's flag. */
 static uint8_t
 write_meta(struct tpacket4_meta *meta, const struct rte_mbuf *m)
 {
 	uint16_t l4 = m->l2_len + m->l3_len;
 
-	if (!(m->ol_flags & TX_META_FLAGS))
+	if (!needs_meta(m))
 		return 0;
 	memset(meta, 0, sizeof(*meta));
 	if ((m->ol_flags & RTE_MBUF_F_TX_L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM)
 		tp4_meta_csum(meta, l4, offsetof(struct rte_udp_hdr, dgram_cksum));
-	else
+	else if (m->ol_flags & TX_META_FLAGS)
 		tp4_meta_csum(meta, l4, offsetof(struct rte_tcp_hdr, cksum));
+	if (m->ol_flags & launch_flag)
+		tp4_meta_launch(meta, *RTE_MBUF_DYNFIELD(m, timestamp_offset,
+							 rte_mbuf_timestamp_t *));
 	if (m->ol_flags & RTE_MBUF_F_TX_TCP_SEG)
 		tp4_meta_gso(meta, m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
 			     VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4,
@@ -773,6 +785,9 @@ copy_to_pool(struct tx_queue *q, const struct rte_mbuf *from)
 		return NULL;
 	m->ol_flags = from->ol_flags & ~(RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL);
 	m->tx_offload = from->tx_offload;
+	if (m->ol_flags & launch_flag)
+		*RTE_MBUF_DYNFIELD(m, timestamp_offset, rte_mbuf_timestamp_t *) =
+			*RTE_MBUF_DYNFIELD(from, timestamp_offset, rte_mbuf_timestamp_t *);
 	for (; from; from = from->next)
 		if (!append_data(q->pool, m, rte_pktmbuf_mtod(from, uint8_t *),
 				 from->data_len)) {
@@ -797,8 +812,7 @@ drop_packet(struct tx_queue *q, struct rte_mbuf *m, struct rte_mbuf *copy)
 static __rte_noinline bool
 send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 {
-	uint16_t min_offset = q->meta && m->ol_flags & TX_META_FLAGS ?
-			      sizeof(struct tpacket4_meta) : 0;
+	uint16_t min_offset = q->meta && needs_meta(m) ? sizeof(struct tpacket4_meta) : 0;
 	struct rte_mbuf *next, *copy = NULL, *seg;
 	bool in_place = true;
 	uint8_t flags = 0;
@@ -858,7 +872,7 @@ transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool met
 		struct rte_mbuf *m = bufs[i];
 
 		if (unlikely(m->nb_segs != 1 || !is_frame(q, m, 0) ||
-			     (meta && m->ol_flags & TX_META_FLAGS))) {
+			     (meta && needs_meta(m)))) {
 			if (!send_slow(q, &b, m))
 				break;
 			continue;
@@ -1137,7 +1151,8 @@ static bool
 wants_meta(const struct rte_eth_dev *dev)
 {
 	return dev->data->dev_conf.rxmode.offloads & RX_META_OFFLOADS ||
-	       dev->data->dev_conf.txmode.offloads & TX_META_OFFLOADS;
+	       dev->data->dev_conf.txmode.offloads &
+	       (TX_META_OFFLOADS | RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP);
 }
 
 /* Posts as many mbufs of the pool as the ring has slots. */
@@ -1359,6 +1374,12 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 		set_up_tx(tx, dev);
 	if (port->qdisc_bypass && tp4_setopt(s->fd, PACKET_QDISC_BYPASS, 1))
 		return fail(port, pair, "PACKET_QDISC_BYPASS", strerror(errno));
+	if (dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) {
+		struct sock_txtime txtime = { .clockid = port->clock };
+
+		if (setsockopt(s->fd, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime)))
+			return fail(port, pair, "SO_TXTIME", strerror(errno));
+	}
 	err = tp4_setopt(s->fd, PACKET_IGNORE_OUTGOING, 1);
 	if (err)
 		return fail(port, pair, "PACKET_IGNORE_OUTGOING", strerror(-err));
@@ -1649,6 +1670,8 @@ take_sockets(struct rte_eth_dev *dev, const struct rte_mp_msg *msg)
 		return;
 	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP)
 		rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
+	if (dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP)
+		rte_mbuf_dyn_tx_timestamp_register(&timestamp_offset, &launch_flag);
 	if (dev->data->dev_conf.intr_conf.rxq && add_interrupts(dev))
 		LOG(NOTICE, "%s: no interrupts in this process", port->iface);
 	set_functions(dev);
@@ -1771,7 +1794,7 @@ eth_configure(struct rte_eth_dev *dev)
 {
 	const struct port *port = dev->data->dev_private;
 	uint16_t mtu = dev->data->dev_conf.rxmode.mtu;
-	int err;
+	int err = 0;
 
 	/* 1500 may only be the default of ethdev, so the MTU is raised, but not lowered. */
 	if (mtu > get_mtu(port)) {
@@ -1782,8 +1805,11 @@ eth_configure(struct rte_eth_dev *dev)
 		}
 	}
 	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP)
-		return rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
-	return 0;
+		err = rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
+	if (!err &&
+	    dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP)
+		err = rte_mbuf_dyn_tx_timestamp_register(&timestamp_offset, &launch_flag);
+	return err ? -rte_errno : 0;
 }
 
 static int
@@ -1811,6 +1837,9 @@ eth_infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->default_txportconf.burst_size = 64;
 	info->rx_offload_capa = RX_META_OFFLOADS | RTE_ETH_RX_OFFLOAD_SCATTER;
 	info->tx_offload_capa = TX_META_OFFLOADS | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	/* A queueing discipline waits for the launch time. */
+	if (!port->zerocopy && !port->qdisc_bypass)
+		info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	/* The device hashes by the kernel's key and functions. */
 	info->flow_type_rss_offloads = 0;
 	return 0;
@@ -1902,6 +1931,19 @@ eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
 	cond->size = sizeof(uint8_t);
 	cond->opaque[WAKE_MASK] = TP4_DESC_KERNEL;
 	cond->fn = is_received;
+	return 0;
+}
+
+/* The clock of launch times */
+static int
+eth_read_launch_clock(struct rte_eth_dev *dev, uint64_t *clock)
+{
+	const struct port *port = dev->data->dev_private;
+	struct timespec now;
+
+	if (clock_gettime(port->clock, &now))
+		return -errno;
+	*clock = now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 	return 0;
 }
 
@@ -2067,6 +2109,7 @@ static const struct eth_dev_ops eth_ops = {
 	.rx_queue_intr_enable = eth_rx_intr_enable,
 	.rx_queue_intr_disable = eth_rx_intr_disable,
 	.get_monitor_addr = eth_get_monitor_addr,
+	.read_clock = eth_read_launch_clock,
 	.tx_done_cleanup = eth_tx_done_cleanup,
 	.stats_get = eth_stats_get,
 	.stats_reset = eth_stats_reset,
@@ -2092,6 +2135,7 @@ static const struct eth_dev_ops secondary_ops = {
 	.rx_queue_intr_enable = eth_rx_intr_enable,
 	.rx_queue_intr_disable = eth_rx_intr_disable,
 	.get_monitor_addr = eth_get_monitor_addr,
+	.read_clock = eth_read_launch_clock,
 	.tx_done_cleanup = eth_tx_done_cleanup,
 	.stats_get = eth_stats_get,
 	.stats_reset = eth_stats_reset,
@@ -2146,6 +2190,21 @@ parse_fanout(const char *key, const char *value, void *mode)
 	return -EINVAL;
 }
 
+static int
+parse_launch(const char *key, const char *value, void *clock)
+{
+	if (!strcmp(value, "fq")) {
+		*(int *)clock = CLOCK_MONOTONIC;
+		return 0;
+	}
+	if (!strcmp(value, "etf")) {
+		*(int *)clock = CLOCK_TAI;
+		return 0;
+	}
+	LOG(ERR, "%s=%s: fq or etf", key, value);
+	return -EINVAL;
+}
+
 /* Returns the number of queue pairs of the interface. */
 static unsigned int
 count_queues(const struct port *port)
@@ -2164,7 +2223,7 @@ parse_arguments(struct port *port, const char *text)
 {
 	static const char * const valid[] = {
 		ARG_IFACE, ARG_START, ARG_COUNT, ARG_ZEROCOPY, ARG_TO_STACK, ARG_BUDGET,
-		ARG_FANOUT, ARG_BYPASS, NULL
+		ARG_FANOUT, ARG_BYPASS, ARG_LAUNCH, NULL
 	};
 	const struct {
 		const char *name;
@@ -2179,6 +2238,7 @@ parse_arguments(struct port *port, const char *text)
 		{ ARG_BUDGET, parse_number, &port->busy_budget },
 		{ ARG_FANOUT, parse_fanout, &port->fanout_mode },
 		{ ARG_BYPASS, parse_number, &port->qdisc_bypass },
+		{ ARG_LAUNCH, parse_launch, &port->clock },
 	};
 	struct rte_kvargs *kvargs = rte_kvargs_parse(text, valid);
 	unsigned int i;
@@ -2299,7 +2359,9 @@ is_version_of_dpdk(void)
 static int
 tpacket4_probe(struct rte_vdev_device *vdev)
 {
-	struct port *port, options = { .zerocopy = 1, .busy_budget = DEFAULT_BUDGET };
+	struct port *port, options = {
+		.zerocopy = 1, .busy_budget = DEFAULT_BUDGET, .clock = CLOCK_MONOTONIC,
+	};
 	struct tp4_socket *sockets;
 	struct rte_eth_dev *dev;
 	int i, err;
