@@ -235,8 +235,10 @@ def find_dpdk_tests(long: bool) -> Iterator[Test]:
     plugin, tests = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
     if plugin.exists():
         short = [] if long else ["--short"]
-        command = ["python3", "-B", str(tests / "testpmd.py"), str(plugin)]
-        yield Test("dpdk", command + short)
+        sanitized = plugin.parent / "sanitized" / plugin.name
+        for name, driver in ("dpdk", plugin), ("dpdk-sanitized", sanitized):
+            command = ["python3", "-B", str(tests / "testpmd.py"), str(driver)]
+            yield Test(name, command + short)
         command = ["python3", "-B", str(tests / "programs.py"), str(plugin.parent)]
         yield Test("dpdk-programs", command + short)
 

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 SHORT = "--short" in sys.argv
@@ -58,6 +59,10 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def library_of_gcc(name: str) -> str:
+    return run("gcc", f"-print-file-name={name}").strip()
+
+
 class Testpmd:
     """dpdk-testpmd, whose commands are answered."""
 
@@ -70,9 +75,16 @@ class Testpmd:
         pmd: str | None = None,
         driver: str = "net_tpacket4_",
         lcores: str = "0@0,1@0",
+        preload: tuple[str, ...] = (),
     ) -> None:
         command = [*prefix, "dpdk-testpmd", "--lcores", lcores, "--no-pci", *eal]
         pmd = sys.argv[1] if pmd is None else pmd
+        env = dict(os.environ)
+        if Path(pmd).parent.name == "sanitized":
+            preload = (*map(library_of_gcc, ("libasan.so", "libubsan.so")), *preload)
+            env["ASAN_OPTIONS"] = "detect_leaks=0"  # DPDK's own
+        if preload:
+            env["LD_PRELOAD"] = ":".join(preload)
         command += ["-d", os.path.abspath(pmd)] if pmd else []
         for i, vdev in enumerate(vdevs):
             command += ["--vdev", f"{driver}{i},{vdev}"]
@@ -84,6 +96,7 @@ class Testpmd:
             stdout=other,
             stderr=other,
             start_new_session=True,
+            env=env,
         )
         os.close(other)
         self.log = ""
@@ -475,7 +488,7 @@ def test_version() -> None:
     code = "unsigned int rte_version_year(void) { return 99; }"
     compiler = ["gcc", "-shared", "-o", library, "-x", "c", "-"]
     subprocess.run(compiler, input=code, check=True, text=True)
-    with veth(), Testpmd(["iface=v0"], prefix=("env", f"LD_PRELOAD={library}")) as pmd:
+    with veth(), Testpmd(["iface=v0"], preload=(library,)) as pmd:
         pmd.quit()
         good = "this driver is for DPDK" in pmd.log
         result(good, "error of another version of DPDK", pmd.log[-1500:])
