@@ -17,6 +17,7 @@ from testpmd import Testpmd, run, set_up
 
 NET = Path("/sys/class/net")
 SECONDS = 0.3
+TRIES, ENOUGH = 10, 1000
 
 
 def find_devices(kind: str) -> list[str]:
@@ -48,21 +49,30 @@ def main() -> None:
     for dev in devices:
         prepare(dev)
     time.sleep(3)
+    for dev in devices:
+        while (NET / dev / "operstate").read_text(encoding="ascii").strip() != "up":
+            time.sleep(0.1)
     extra = "" if options == "-" else f",{options}"
     vdevs = [f"iface={dev}{extra}" for dev in devices]
     args += ["--burst=64", f"--forward-mode={mode}", "--total-num-mbufs=32768"]
     name = "TX-packets" if mode == "txonly" else "RX-packets"
     with Testpmd(vdevs, tuple(args), pmd=pmd, driver=driver) as testpmd:
         testpmd("start tx_first 1" if kind == "veth" else "start")
-        time.sleep(SECONDS)
-        # It counts as soon as it reads the command, and answers later.
-        since = time.monotonic()
-        before = testpmd.counters()
-        time.sleep(SECONDS)
-        seconds = time.monotonic() - since
-        after = testpmd.counters()
+        for _ in range(TRIES):
+            time.sleep(SECONDS)
+            # It counts as soon as it reads the command, and answers later.
+            since = time.monotonic()
+            before = testpmd.counters()
+            time.sleep(SECONDS)
+            seconds = time.monotonic() - since
+            after = testpmd.counters()
+            packets = sum(port[name] for port in after) - sum(
+                port[name] for port in before
+            )
+            if packets > ENOUGH:
+                break
+            print(f"{packets} packets in {seconds:.1f} s: the device may still start")
         testpmd.quit()
-    packets = sum(port[name] for port in after) - sum(port[name] for port in before)
     if not packets:
         print(testpmd.log)
     print(f"{seconds * 1e9 / packets:.1f}" if packets else "none", flush=True)
