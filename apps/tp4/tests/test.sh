@@ -181,7 +181,7 @@ receive left
 check 'a program in copy mode' shows "^ +copy +-  tpgen \\(${pids[1]}\\)$"
 check 'the same as JSON' agrees "${pids[@]}"
 
-../tpgen/tpgen tx -q -i right -z 1 -R 10k >"$tmp/tx" 2>&1 &
+../tpgen/tpgen tx -q -i right -z 1 -R 3k >"$tmp/tx" 2>&1 &
 pids+=($!)
 check 'stats: packets received' counts 'rate["rx_packets"] > 0' "${pids[0]}"
 check 'stats: packets sent' counts 'rate["tx_descs"] > 0' "${pids[2]}"
