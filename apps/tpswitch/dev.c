@@ -45,6 +45,7 @@ struct sw_queue {
  * @tx_nr: descriptors of the Tx ring
  * @reserved: frames of the pool that belong to this device
  * @stalled: the device has to be kicked again
+ * @unkicked: descriptors were posted since the last kick
  * @pending: descriptors that are to be posted
  * @nr_pending: their number
  * @queue: the queues
@@ -56,7 +57,7 @@ struct sw_dev {
 	unsigned int first, nr;
 	unsigned int rx_nr, tx_nr;
 	u32 reserved;
-	bool stalled;
+	bool stalled, unkicked;
 	struct tpacket4_desc pending[PENDING];
 	unsigned int nr_pending;
 	struct sw_queue queue[QUEUES];
@@ -67,59 +68,78 @@ struct sw_dev {
 /* Post frames in all free slots. */
 static void fill(struct sw_queue *q)
 {
-	struct sw *sw = q->dev->port.sw;
-	u64 frames[SW_FRAGS];
-	unsigned int n;
-
-	while ((n = tp4_ring_free(&q->s.rx))) {
-		n = tp4_pool_get(&sw->pool, (__u64 *)frames,
-				 n < SW_FRAGS ? n : SW_FRAGS);
-		if (!n)
-			break;
-		tp4_ring_post(&q->s.rx, (__u64 *)frames, n);
-	}
+	tp4_pool_fill(&q->dev->port.sw->pool, &q->s.rx);
 	if (q->dev->zerocopy && tp4_rx_need_kick(&q->s))
 		tp4_rx_kick(&q->s);
+}
+
+static inline void read_desc(const struct tpacket4_desc *d, u64 word,
+			     const u8 *area, u32 frame_size, struct sw_frag *f)
+{
+	f->idx = d->idx;
+	f->word = word & SW_WORD_KEEP;
+	f->data = area + f->idx * frame_size + f->offset;
+}
+
+/* Packets of one frame, up to the end of the ring or of the batch */
+static unsigned int input_short(struct sw_queue *q, unsigned int most,
+				struct sw_frag *frag)
+{
+	const u32 mask = q->s.rx.q.ring_mask;
+	const u32 first = q->s.rx.q.last_used_idx & mask;
+	const struct tpacket4_desc *d = q->s.rx.q.ring + first, *end;
+	/* In registers: what is stored in the loop could change them. */
+	const u8 *area = q->dev->port.sw->area.addr;
+	const u32 size = q->dev->port.sw->frame_size;
+	struct sw_frag *f = frag;
+	u64 word;
+
+	if (most > SW_BATCH)
+		most = SW_BATCH;
+	if (most > mask + 1 - first)
+		most = mask + 1 - first;
+	for (end = d + most; d != end; d++, f++) {
+		word = __atomic_load_n(sw_word_of(d), __ATOMIC_ACQUIRE);
+		if (word & (TP4_WORD_KERNEL | TP4_WORD(0, 0, TP4_PKT_CONT)))
+			break;
+		read_desc(d, word, area, size, f);
+	}
+	return f - frag;
 }
 
 static unsigned int dev_input(struct sw_source *src, struct sw_frag *frag)
 {
 	struct sw_queue *q = container_of(src, struct sw_queue, src);
-	struct sw *sw = src->port->sw;
-	/* In registers: what is stored in the loop could change them. */
-	const struct tpacket4_desc *ring = q->s.rx.q.ring;
-	const u32 mask = q->s.rx.q.ring_mask, size = sw->frame_size;
-	const u8 *area = sw->area.addr;
-	unsigned int i, n, whole = 0;
-	u32 next = q->s.rx.q.last_used_idx;
+	const struct sw *sw = src->port->sw;
+	unsigned int n = 0, most, whole;
 	bool refuse = q->refuse;
 
-	n = tp4_ring_peek(&q->s.rx, SW_BATCH);
-	/* The rest of the last packet, which the kernel publishes as a whole */
-	if (n && (tp4_ring_at(&q->s.rx, n - 1)->flags & TP4_PKT_CONT))
-		n = tp4_ring_peek(&q->s.rx, SW_FRAGS);
-	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = &ring[next++ & mask];
-		struct sw_frag *f = frag + i;
+	most = tp4_ring_pending(&q->s.rx);
+	if (most > SW_FRAGS)
+		most = SW_FRAGS;
+	if (likely(!refuse))
+		n = input_short(q, most, frag);
+	/* The last packet may go on beyond the batch. */
+	for (whole = n; n < most && (n < SW_BATCH || n > whole); ) {
+		const struct tpacket4_desc *d = tp4_ring_at(&q->s.rx, n);
+		struct sw_frag *f = frag + n;
 		u64 word;
 
-		memcpy(&word, &d->len, sizeof(word));
-		word &= SW_WORD_KEEP;
-		f->idx = d->idx;
-		f->word = word;
-		f->data = area + f->idx * size + f->offset;
-		if (likely(!(word & TP4_WORD(0, 0, TP4_PKT_CONT)) && !refuse)) {
-			whole = i + 1;
-			continue;
-		}
+		word = __atomic_load_n(sw_word_of(d), __ATOMIC_ACQUIRE);
+		if (word & TP4_WORD_KERNEL)
+			break;
+		read_desc(d, word, sw->area.addr, sw->frame_size, f);
+		n++;
 		if (refuse) {
 			refuse = f->flags & TP4_PKT_CONT;
 			f->flags = 0;
 			f->error = EMSGSIZE;
 		}
 		if (!(f->flags & TP4_PKT_CONT))
-			whole = i + 1;
+			whole = n;
 	}
+	/* As tp4_ring_peek() does */
+	q->s.rx.seen = n;
 	q->refuse = refuse;
 	if (unlikely(n == SW_FRAGS && !whole)) {
 		for (; whole < n; whole++) {
@@ -144,7 +164,7 @@ static void dev_done(struct sw_source *src, const struct sw_frag *frag,
 			tp4_rx_kick(&q->s);
 		return;
 	}
-	for (i = 0; i < n; i++)
+	for (i = 0; src->kept != n && i < n; i++)
 		if (frag[i].error != SW_KEPT)
 			sw->pool.frames[sw->pool.nr++] = frag[i].idx;
 	tp4_ring_take(&q->s.rx, n);
@@ -155,15 +175,28 @@ static void dev_done(struct sw_source *src, const struct sw_frag *frag,
 static void reap(struct sw_dev *dev)
 {
 	struct tp4_ring *tx = &dev->queue[0].s.tx;
-	struct sw *sw = dev->port.sw;
-	unsigned int i, n;
+	/* In registers: what is stored in the loop could change them. */
+	const struct tpacket4_desc *ring = tx->q.ring;
+	const u32 mask = tx->q.ring_mask, first = tx->q.last_used_idx;
+	const u32 end = first + tp4_ring_pending(tx);
+	struct tp4_pool *pool = &dev->port.sw->pool;
+	__u64 *to = pool->frames + pool->nr;
+	u32 next;
 
-	while ((n = tp4_ring_peek(tx, SW_BATCH))) {
-		for (i = 0; i < n; i++)
-			if (unlikely(tp4_ring_at(tx, i)->error))
-				dev->port.count.out_errors++;
-		tp4_pool_put(&sw->pool, tx, n);
+	for (next = first; next != end; next++) {
+		const struct tpacket4_desc *d = &ring[next & mask];
+		u64 word = __atomic_load_n(sw_word_of(d), __ATOMIC_ACQUIRE);
+
+		if (word & TP4_WORD_KERNEL)
+			break;
+		if (unlikely(word & TP4_WORD_ERROR))
+			dev->port.count.out_errors++;
+		*to++ = d->idx;
 	}
+	pool->nr += next - first;
+	/* As tp4_ring_peek() does */
+	tx->seen = next - first;
+	tp4_ring_take(tx, next - first);
 }
 
 static bool dev_sleep(struct sw_source *src)
@@ -209,6 +242,7 @@ static void kick(struct sw_dev *dev)
 	struct tp4_socket *s = &dev->queue[0].s;
 	int err = 0;
 
+	dev->unkicked = false;
 	if (tp4_ring_pending(&s->tx) && tp4_need_kick(s))
 		err = tp4_kick(s, MSG_DONTWAIT);
 	/* A full device goes on with the packets when it is kicked again. */
@@ -241,7 +275,15 @@ static void dev_flush(struct sw_port *port)
 		return;
 	tp4_ring_send(&dev->queue[0].s.tx, dev->pending, dev->nr_pending);
 	dev->nr_pending = 0;
-	kick(dev);
+	dev->unkicked = true;
+}
+
+static void dev_wake(struct sw_port *port)
+{
+	struct sw_dev *dev = container_of(port, struct sw_dev, port);
+
+	if (dev->unkicked)
+		kick(dev);
 }
 
 /* Are there n free slots and frames, behind what is pending? */
@@ -253,8 +295,12 @@ static bool room(struct sw_dev *dev, unsigned int n, unsigned int frames)
 	if (unlikely(dev->nr_pending + n > PENDING))
 		dev_flush(&dev->port);
 	if (unlikely(tp4_ring_free(tx) < dev->nr_pending + n ||
-		     sw->pool.nr < frames))
-		reap(dev);
+		     sw->pool.nr < frames)) {
+		if (dev->unkicked)
+			kick(dev);
+		else
+			reap(dev);
+	}
 	return tp4_ring_free(tx) >= dev->nr_pending + n &&
 	       sw->pool.nr >= frames;
 }
@@ -292,33 +338,48 @@ static bool keep(struct sw_dev *dev, struct sw_packet *pkt)
 	return true;
 }
 
+/* Post frames, the last one first as tp4_ring_send() does; return their bytes. */
+static u64 post(struct tpacket4_desc *d, struct sw_frag *frag, unsigned int n)
+{
+	struct sw_frag *f = frag + n;
+	u64 bytes = 0;
+
+	for (d += n; f-- != frag; ) {
+		u64 word = f->word | TP4_WORD_KERNEL;
+
+		/* Else a device that sends has no use for it. */
+		if (!sw_asks_offload(f))
+			word &= ~TP4_WORD(0, 0, TP4_META);
+		bytes += f->len;
+		(--d)->idx = f->idx;
+		__atomic_store_n(sw_word_of(d), word, __ATOMIC_RELEASE);
+		f->error = SW_KEPT;
+	}
+	return bytes;
+}
+
 static unsigned int dev_forward(struct sw_port *port, struct sw_source *src,
 				struct sw_frag *frag, unsigned int n,
 				u64 *bytes)
 {
 	struct sw_dev *dev = container_of(port, struct sw_dev, port);
-	struct tpacket4_desc *d;
-	unsigned int i;
-	u64 sum = 0;
+	struct tp4_ring *tx = &dev->queue[0].s.tx;
+	u32 first, straight;
 
+	dev_flush(port);
 	/* If there is room for a part only, that part is sent. */
-	if (unlikely(!room(dev, n, 0))) {
-		unsigned int free = tp4_ring_free(&dev->queue[0].s.tx);
-
-		n = free > dev->nr_pending ? free - dev->nr_pending : 0;
-	}
-	d = dev->pending + dev->nr_pending;
-	for (i = 0; i < n; i++) {
-		struct sw_frag *f = frag + i;
-
-		d[i].idx = f->idx;
-		memcpy(&d[i].len, &f->word, sizeof(f->word));
-		sum += f->len;
-		f->error = SW_KEPT;
-	}
-	dev->nr_pending += n;
+	if (unlikely(!room(dev, n, 0)) && n > tp4_ring_free(tx))
+		n = tp4_ring_free(tx);
+	first = tx->q.avail_idx & tx->q.ring_mask;
+	straight = tx->q.ring_mask + 1 - first;
+	if (unlikely(straight < n))
+		*bytes += post(tx->q.ring, frag + straight, n - straight);
+	else
+		straight = n;
+	*bytes += post(tx->q.ring + first, frag, straight);
+	__tp4_ring_gave(tx, n);
+	dev->unkicked = true;
 	src->kept += n;
-	*bytes += sum;
 	return n;
 }
 
@@ -445,6 +506,7 @@ static const struct sw_port_ops dev_ops = {
 	.output = dev_output,
 	.forward = dev_forward,
 	.flush = dev_flush,
+	.wake = dev_wake,
 	.describe = dev_describe,
 	.free = dev_free,
 };

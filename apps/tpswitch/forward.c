@@ -139,13 +139,15 @@ static void forward(struct sw_port *in, struct sw_packet *pkt, unsigned int to)
 		in->count.in_nowhere++;
 }
 
-/* Does one of the frames have metadata? */
-static bool any_meta(const struct sw_frag *frag, unsigned int n)
+/* Does one of the frames of a device have metadata that a port needs? */
+static bool any_meta(const struct sw_port *out, const struct sw_frag *frag,
+		     unsigned int n)
 {
 	u8 flags = 0;
 
 	while (n--)
-		flags |= frag[n].flags;
+		if (out->meta || sw_asks_offload(&frag[n]))
+			flags |= frag[n].flags;
 	return flags & TP4_META;
 }
 
@@ -177,9 +179,11 @@ static void forward_run(struct sw_source *src, struct sw_frag *frag,
 	if (unlikely(!out || out == in || out->gone || out->mirror))
 		goto one_by_one;
 	bytes = &out->count.out_bytes;
-	if (src->is_dev && out->ops->forward && (out->meta || !any_meta(frag, n)))
+	if (src->is_dev && out->ops->forward &&
+	    (out->meta || !src->port->meta || !any_meta(out, frag, n)))
 		i = out->ops->forward(out, src, frag, n, bytes);
-	else if (out->ops->burst && !(src->is_dev && any_meta(frag, n)))
+	else if (out->ops->burst &&
+		 !(src->is_dev && src->port->meta && any_meta(out, frag, n)))
 		i = out->ops->burst(out, frag, n, bytes);
 	else
 		goto one_by_one;
@@ -225,25 +229,23 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 {
 	struct sw_port *in = src->port;
-	unsigned int i, start;
-	u16 to[SW_FRAGS];
+	struct sw_run runs[SW_FRAGS + 1], *run = runs;
+	unsigned int i = 0, nr = 1;
 
 	src->kept = 0;
 	if (likely(!in->special))
-		in->count.in_bytes += sw_lookup_batch(in->sw, src, frag, n, to);
+		nr = sw_lookup_batch(in->sw, src, frag, n, runs,
+				     &in->count.in_bytes);
 	else
-		for (i = 0; i < n; i++)
-			to[i] = SW_TO_ODD;
-	for (i = 0; i < n; ) {
-		start = i;
-		if (unlikely(to[i] == SW_TO_ODD)) {
-			i += forward_odd(src, frag + i, n - i);
-			continue;
+		*run = (struct sw_run){ .to = SW_TO_ODD, .end = n };
+	for (; nr; nr--, run++) {
+		if (likely(run->to != SW_TO_ODD) && i < run->end) {
+			forward_run(src, frag + i, run->end - i, run->to);
+			in->count.in += run->end - i;
+			i = run->end;
 		}
-		while (++i < n && to[i] == to[start])
-			;
-		forward_run(src, frag + start, i - start, to[start]);
-		in->count.in += i - start;
+		while (unlikely(i < run->end))
+			i += forward_odd(src, frag + i, run->end - i);
 	}
 	/* All is copied, or kept: a program that does both is woken up once. */
 	src->ops->done(src, frag, n);

@@ -35,13 +35,25 @@ struct sw_macs {
 	struct sw_mac set[SETS][WAYS] __attribute__((__aligned__(64)));
 };
 
-/* An address, its first byte in bits 16 to 23; reads two bytes more */
+/* An address at the start of eight bytes; its first byte in bits 16 to 23 */
+static inline u64 mac_at_0(u64 bytes)
+{
+	return le64toh(bytes) << 16;
+}
+
+/* An address two bytes behind the start of eight bytes */
+static inline u64 mac_at_2(u64 bytes)
+{
+	return le64toh(bytes) & ~0xffffull;
+}
+
+/* An address; reads two bytes more */
 static inline u64 mac_of(const u8 *p)
 {
-	u64 mac;
+	u64 bytes;
 
-	memcpy(&mac, p, sizeof(mac));
-	return le64toh(mac) << 16;
+	memcpy(&bytes, p, sizeof(bytes));
+	return mac_at_0(bytes);
 }
 
 static inline bool same_mac(const struct sw_mac *m, u64 mac)
@@ -249,14 +261,17 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
  * @sw: switch
  * @from: where they come from
  * @frag: the frames
- * @n: their number
- * @to: set to the ports, and to %SW_TO_ODD for the first frame of each packet that
- *      has several, an error, no header, or metadata of a program
+ * @n: their number, at least 1
+ * @run: set to the frames that are for the same port; up to @n + 1. %SW_TO_ODD is for
+ *       whole packets that have several frames, an error, no header, or metadata of a
+ *       program
+ * @bytes: the bytes of the packets whose ports were found are added to it
  *
- * Return: the bytes of the packets whose ports were found.
+ * Return: the number of runs; the first one may be empty.
  */
-u64 sw_lookup_batch(struct sw *sw, const struct sw_source *from,
-		    const struct sw_frag *frag, unsigned int n, u16 *to)
+unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
+			     const struct sw_frag *frag, unsigned int n,
+			     struct sw_run *run, u64 *bytes)
 {
 	struct sw_port *in = from->port;
 	/* In registers: what is stored in the loop could change them. */
@@ -264,54 +279,65 @@ u64 sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 	bool learning = sw->lookup == SW_LEARN;
 	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
 	const u32 seconds = sw->seconds, age = sw->age;
-	const u32 odd = (from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD) >> SW_WORD_HIGH;
-	const struct sw_frag *end = frag + n;
-	/* No address: its bits would be in the way of the port's. */
-	u64 dst, src, bytes = 0, last_dst = PORT, last_src = PORT;
-	u16 last = TPSWITCH_DROP;
+	const u64 odd = from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD;
+	const struct sw_frag *f = frag, *end = frag + n;
+	struct sw_run *first = run;
+	/* Of no packet: the first ends with what the second starts with. */
+	u64 dst, src, head, tail, last_head = 0, last_tail = ~0ull, sum = 0;
+	u16 to;
 
-	for (; frag < end; frag++, to++) {
-		if (unlikely((u32)(frag->word >> SW_WORD_HIGH) & odd) ||
-		    unlikely(frag->len < ETH_HLEN)) {
-			*to = SW_TO_ODD;
-			/* The rest of the packet does not start with addresses. */
-			while ((frag->flags & TP4_PKT_CONT) && frag + 1 < end) {
-				frag++;
-				to++;
-			}
-			continue;
+	run->to = TPSWITCH_DROP;
+	for (; f < end; f++) {
+		if (unlikely(f->word & odd) || unlikely(f->len < ETH_HLEN)) {
+			last_head = 0;
+			last_tail = ~0ull;
+			to = SW_TO_ODD;
+			goto found;
 		}
-		bytes += frag->len;
-		__builtin_prefetch(frag[2].data);
-		dst = mac_of(frag->data);
-		src = mac_of(frag->data + 6);
+		sum += f->len;
+		__builtin_prefetch(f[2].data);
+		memcpy(&head, f->data, sizeof(head));
+		memcpy(&tail, f->data + 4, sizeof(tail));
 		/* As most packets in a row */
-		if (likely(dst == last_dst && src == last_src)) {
-			*to = last;
+		if (likely(head == last_head && tail == last_tail))
 			continue;
-		}
-		last_dst = PORT;
+		last_head = 0;
+		last_tail = ~0ull;
+		dst = mac_at_0(head);
+		src = mac_at_2(tail);
 		if (unlikely(!learning || ((dst | src) & MULTICAST) || !src)) {
-			*to = sw_lookup(sw, in, frag->data, frag->len);
-			continue;
+			to = sw_lookup(sw, in, f->data, f->len);
+			goto found;
 		}
 		m = set[src * factor >> SHIFT];
 		if (unlikely(m->key != (src | nr))) {
 			learn_slow(sw, in, src);
-			*to = find(sw, dst);
-			continue;
+			to = find(sw, dst);
+			goto found;
 		}
 		m->seen = seconds;
 		m = set[dst * factor >> SHIFT];
 		if (unlikely(!same_mac(m, dst) || seconds - m->seen > age)) {
-			*to = find(sw, dst);
-			continue;
+			to = find(sw, dst);
+			goto found;
 		}
-		*to = last = port_of(m);
-		last_dst = dst;
-		last_src = src;
+		to = port_of(m);
+		last_head = head;
+		last_tail = tail;
+found:
+		if (to != run->to) {
+			run->end = f - frag;
+			run++;
+			run->to = to;
+		}
+		/* The rest of the packet does not start with addresses. */
+		while (unlikely(to == SW_TO_ODD) &&
+		       (f->flags & TP4_PKT_CONT) && f + 1 < end)
+			f++;
 	}
-	return bytes;
+	run->end = n;
+	*bytes += sum;
+	return run - first + 1;
 }
 
 /**

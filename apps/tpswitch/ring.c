@@ -73,14 +73,6 @@ struct sw_ring {
 	struct sw_event hup;
 };
 
-/* The second half of a descriptor */
-typedef u64 __attribute__((__may_alias__)) word_t;
-
-static word_t *word_of(struct tpacket4_desc *d)
-{
-	return (word_t *)&d->len;
-}
-
 /* What the second half of a descriptor is as one word */
 union desc_word {
 	u64 word;
@@ -141,7 +133,7 @@ static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 		union desc_word w;
 		u64 idx;
 
-		w.word = __atomic_load_n(word_of(d), __ATOMIC_ACQUIRE);
+		w.word = __atomic_load_n(sw_word_of(d), __ATOMIC_ACQUIRE);
 		if (!(w.word & TP4_WORD_KERNEL))
 			break;
 		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
@@ -199,7 +191,7 @@ static void ring_done(struct sw_source *src, const struct sw_frag *frag,
 
 		if (unlikely(f->word & TP4_WORD_ERROR))
 			r->port.count.in_errors++;
-		__atomic_store_n(word_of(d), f->word, __ATOMIC_RELEASE);
+		__atomic_store_n(sw_word_of(d), f->word, __ATOMIC_RELEASE);
 	}
 	r->tx_next += n;
 	r->tx_done = true;
@@ -213,7 +205,7 @@ static bool ring_has_packet(const struct sw_ring *r)
 	unsigned int i;
 
 	for (i = 0; i < SW_CHAIN; i++) {
-		w.word = __atomic_load_n(word_of(&r->tx[(r->tx_next + i) &
+		w.word = __atomic_load_n(sw_word_of(&r->tx[(r->tx_next + i) &
 							r->tx_mask]),
 					 __ATOMIC_ACQUIRE);
 		if (!(w.flags & TP4_DESC_KERNEL))
@@ -263,7 +255,7 @@ static void ring_flush(struct sw_port *port)
 
 	if (r->rx_next == r->rx_held)
 		return;
-	__atomic_store_n(word_of(&r->rx[r->rx_held & r->rx_mask]), r->rx_word,
+	__atomic_store_n(sw_word_of(&r->rx[r->rx_held & r->rx_mask]), r->rx_word,
 			 __ATOMIC_RELEASE);
 	r->rx_held = r->rx_next;
 	/* The program needs time to wake up: not when its ring is full already */
@@ -293,7 +285,7 @@ static void ring_return(struct sw_ring *r, u64 word)
 	if (r->rx_next == r->rx_held)
 		r->rx_word = word;
 	else
-		__atomic_store_n(word_of(&r->rx[r->rx_next & r->rx_mask]),
+		__atomic_store_n(sw_word_of(&r->rx[r->rx_next & r->rx_mask]),
 				 word, __ATOMIC_RELAXED);
 	r->rx_next++;
 }
@@ -381,65 +373,74 @@ static bool ring_output(struct sw_port *port, struct sw_packet *pkt)
 	return true;
 }
 
+/*
+ * Deliver packets that take a frame each, behind a slot that is held back, up to one
+ * that is longer, or that there is no frame for; return their number.
+ */
+static unsigned int ring_burst_short(struct sw_ring *r, const struct sw_frag *frag,
+				     unsigned int n, u64 *bytes)
+{
+	const u32 mask = r->rx_mask, shift = r->shift;
+	const u32 room = r->frame_size - r->headroom;
+	const u64 head = TP4_WORD(0, r->headroom, 0), nr_frames = r->nr_frames;
+	const struct sw_frag *f = frag, *end;
+	struct tpacket4_desc *rx = r->rx;
+	u8 *area = r->area + r->headroom;
+	u32 next = r->rx_next, left = HELD - (next - r->rx_held);
+	u64 sum = 0;
+
+	for (end = f + (n < left ? n : left); f < end; f++, next++) {
+		struct tpacket4_desc *d = &rx[next & mask];
+		u32 len = f->len;
+		u64 idx;
+
+		if (unlikely(tp4_desc_ready(d)))
+			break;
+		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
+		if (unlikely(idx >= nr_frames || len > room))
+			break;
+		sw_copy(area + (idx << shift), f->data, len);
+		__atomic_store_n(sw_word_of(d), head | TP4_WORD(len, 0, 0),
+				 __ATOMIC_RELAXED);
+		sum += len;
+	}
+	r->rx_next = next;
+	*bytes += sum;
+	return f - frag;
+}
+
 static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
 			       unsigned int n, u64 *bytes)
 {
 	struct sw_ring *r = container_of(port, struct sw_ring, port);
-	u32 mask = r->rx_mask, shift = r->shift, headroom = r->headroom;
-	u32 next, held, room = r->frame_size - headroom;
-	u64 idx, sum = 0, nr_frames = r->nr_frames;
-	u64 head = TP4_WORD(0, headroom, 0);
-	struct tpacket4_desc *rx = r->rx, *d;
 	const struct sw_frag *end = f + n;
-	u8 *area = r->area + headroom;
-	u32 len;
-	unsigned int out = 0;
+	unsigned int m, out = 0;
 
-	if (unlikely(!rx))
+	if (unlikely(!r->rx))
 		return 0;
-	if (unlikely(r->rx_next - r->rx_held >= HELD))
-		ring_flush(port);
-	next = r->rx_next;
-	held = r->rx_held;
-	for (; f < end; f++) {
-		d = &rx[next & mask];
-		len = f->len;
-		if (unlikely(len > room)) {
+	while (f < end) {
+		/* The first slot is held back, others wait for it to be flushed. */
+		if (likely(r->rx_next != r->rx_held)) {
+			m = ring_burst_short(r, f, end - f, bytes);
+			out += m;
+			f += m;
+		}
+		if (f < end) {
 			struct sw_packet pkt = {
 				.frag = (struct sw_frag *)f, .nr = 1,
 				.len = f->len,
 			};
 
-			r->rx_next = next;
 			if (ring_output(port, &pkt)) {
 				out++;
-				sum += f->len;
+				*bytes += f->len;
+			} else if (tp4_desc_ready(&r->rx[r->rx_next &
+							 r->rx_mask])) {
+				break;
 			}
-			next = r->rx_next;
-			held = r->rx_held;
-			continue;
+			f++;
 		}
-		if (unlikely(tp4_desc_ready(d)))
-			break;
-		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
-		if (unlikely(idx >= nr_frames)) {
-			r->rx_next = next;
-			ring_return(r, make_word(0, 0, EINVAL, 0));
-			next = r->rx_next;
-			continue;
-		}
-		sw_copy(area + (idx << shift), f->data, len);
-		if (unlikely(next == held))
-			r->rx_word = head | TP4_WORD(len, 0, 0);
-		else
-			__atomic_store_n(word_of(d), head | TP4_WORD(len, 0, 0),
-					 __ATOMIC_RELAXED);
-		next++;
-		out++;
-		sum += len;
 	}
-	r->rx_next = next;
-	*bytes += sum;
 	return out;
 }
 
@@ -461,7 +462,7 @@ static void ring_cancel(struct tpacket4_desc *ring, u32 mask, u32 next)
 		struct tpacket4_desc *d = &ring[(next + i) & mask];
 
 		if (!tp4_desc_ready(d))
-			__atomic_store_n(word_of(d),
+			__atomic_store_n(sw_word_of(d),
 					 make_word(0, 0, ENETDOWN, 0),
 					 __ATOMIC_RELEASE);
 	}

@@ -83,7 +83,8 @@ static void wait_for_events(struct sw *sw, int timeout)
 /* Poll all active sources once. */
 static void poll_sources(struct sw *sw)
 {
-	struct sw_frag frag[SW_FRAGS];
+	/* sw_lookup_batch() looks two frames ahead. */
+	struct sw_frag frag[SW_FRAGS + 2];
 	unsigned int i, n, left = 0;
 
 	for (i = 0; i < sw->nr_active; i++) {

@@ -38,6 +38,16 @@ typedef __u64 u64;
 /* The packet is looked up on its own; not a value of tpswitch_lookup.h */
 #define SW_TO_ODD	0xffff
 
+/**
+ * struct sw_run - frames of a batch that are for the same port
+ * @to: what the lookup has found, or %SW_TO_ODD
+ * @end: number of the first frame behind them
+ */
+struct sw_run {
+	u16 to;
+	u16 end;
+};
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define container_of(ptr, type, member) \
@@ -143,7 +153,7 @@ struct sw_source {
  *           there was room for. NULL: there is only @output
  * @flush: publish what has been delivered
  * @wake: wake up a program that waits for what was published, or for what it has
- *        sent; NULL: nobody waits
+ *        sent, or kick the device; NULL: nobody waits
  * @describe: write the rest of a line of the list of ports
  * @free: remove it from epoll and free it
  */
@@ -311,8 +321,9 @@ void sw_wake(struct sw *sw);
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
 unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len);
-u64 sw_lookup_batch(struct sw *sw, const struct sw_source *src,
-		    const struct sw_frag *frag, unsigned int n, u16 *to);
+unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
+			     const struct sw_frag *frag, unsigned int n,
+			     struct sw_run *run, u64 *bytes);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 
@@ -349,12 +360,29 @@ int sw_read_config(struct sw *sw, const char *file);
 /* client.c */
 int sw_ctl_main(int argc, char **argv);
 
+/* The second half of a descriptor as one word */
+typedef u64 __attribute__((__may_alias__)) sw_word;
+
+static inline sw_word *sw_word_of(const struct tpacket4_desc *d)
+{
+	return (sw_word *)(uintptr_t)&d->len;
+}
+
 /* Is a packet one that the receiver cannot take as it is? */
 static inline bool sw_needs_offload(const struct sw_port *out,
 				    const struct sw_packet *pkt)
 {
 	return unlikely(pkt->meta) && !out->meta &&
 	       (pkt->meta->flags & (TP4_META_CSUM | TP4_META_GSO));
+}
+
+/* Does the metadata of a packet from a device ask for more than to send it? */
+static inline bool sw_asks_offload(const struct sw_frag *f)
+{
+	const struct tpacket4_meta *meta = (const void *)(f->data - f->offset);
+
+	return (f->flags & TP4_META) &&
+	       (meta->flags & (TP4_META_CSUM | TP4_META_GSO));
 }
 
 /* Put a port on the list of those to flush. */
