@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
 cases=(tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
-	stack_gets_queue_back config examples)
+	stack_gets_queue_back config service examples)
 
 # switch ARGUMENT...: starts it
 switch() {
@@ -242,6 +242,52 @@ test_config() {
 	fi
 	grep -q 'conf, line 6: not done' "$tmp/err"
 	wait "$pid" || pid=
+}
+
+# unit NAME: a setting of the systemd unit
+unit() {
+	sed -n "s/^$1=//p" "$here/../tpswitch.service"
+}
+
+# What the systemd unit starts, with its capabilities, tells systemd that it is ready.
+test_service() {
+	local caps command listener notify=$tmp/notify
+
+	container a 10.9.0.1
+	container b 10.9.0.2
+	printf 'add zc:swa\nadd swb\n' >"$tmp/conf"
+	sock=/run/tpswitch/port
+	mkdir -p "$(dirname "$sock")"
+	python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(60)
+print(s.recv(100).decode())' "$notify" >"$tmp/said" &
+	listener=$!
+	for _ in {1..200}; do
+		[ ! -S "$notify" ] || break
+		sleep 0.05
+	done
+	caps=$(unit CapabilityBoundingSet | sed 's/CAP_/+/g; s/ /,/g' |
+		tr "[:upper:]" "[:lower:]")
+	[ "$(unit NoNewPrivileges)" = yes ]
+	[ "$(unit Type)" = notify ]
+	command=$(unit ExecStart)
+	[ "${command%% *}" = /usr/bin/tpswitch ]
+	command=${command#* }
+	read -ra words <<<"${command//\/etc\/tpswitch.conf/$tmp/conf}"
+	NOTIFY_SOCKET=$notify setpriv --bounding-set "-all,$caps" --no-new-privs \
+		./tpswitch "${words[@]}" 2>"$tmp/err" &
+	pid=$!
+	wait "$listener"
+	grep -qx 'READY=1' "$tmp/said"
+	# It is: nobody has to try again.
+	[ "$(ctl list | wc -l)" = 2 ]
+	ctl mirror swa "$tmp/swa.pcap"
+	pinged
+	ctl mirror swa off
+	[ "$(wc -c <"$tmp/swa.pcap")" -gt 100 ]
+	stop
 }
 
 # The commands of tpswitch(8), which begin with a #
