@@ -48,6 +48,17 @@ static noinline void tp4q_rx_refuse(struct tp4_queue *q, u64 idx)
 	atomic_long_inc(&q->invalid);
 }
 
+/* Get the position up to which to take frames, so that there are @nr from @out on:
+ * the end of a cache line, but not of another round.
+ */
+static unsigned long tp4q_rx_take_end(const struct tp4_queue *q,
+				      unsigned long out, u32 nr)
+{
+	unsigned long last = (out + nr - 1) | (TP4_DESCS_PER_LINE - 1);
+
+	return out + min(last + 1 - out, q->mask + 1UL);
+}
+
 /* Take posted frames. @runs is a constant: false if no frame crosses the end of
  * a run of pages. Nobody else moves @in and @out of an Rx queue meanwhile.
  */
@@ -56,15 +67,14 @@ static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 						u32 nr, bool runs)
 {
 	unsigned long in = q->in, out = atomic_long_read(&q->out);
+	unsigned long end = tp4q_rx_take_end(q, out, nr);
 	const u32 nr_frames = area->nr_frames, mask = q->mask;
 	const struct tpacket4_desc *ring = q->ring;
 	u32 *const held = q->held;
 	u32 refusals = 0;
 	u64 idx;
 
-	while (in - out < nr || in % TP4_DESCS_PER_LINE) {
-		if (in - out > mask)
-			break;
+	while (in != end) {
 		/* As in tp4q_is_held(), pairs with the release in
 		 * tp4q_publish().
 		 */
@@ -81,6 +91,7 @@ static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 		tp4q_rx_refuse(q, idx);
 		in = q->in;
 		out = atomic_long_read(&q->out);
+		end = tp4q_rx_take_end(q, out, nr);
 		if (++refusals == TP4_RX_REFUSALS)
 			break;
 	}
