@@ -12,6 +12,9 @@
  * them last to first, and wake the program. The frames of the feeder, or those
  * that it got for them, are empty then. It never loses one.
  *
+ * Nearly all packets are plain: they have one frame, which is exchanged, and there
+ * is nothing else to do. The loops over them are short.
+ *
  * The members are in an RCU read side critical section, like in a packet hook:
  * packet_set_ring() and packet_release() take a socket off the group and wait
  * for a grace period before they free anything that is used here.
@@ -19,6 +22,7 @@
 
 #include <kunit/visibility.h>
 #include <linux/etherdevice.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
 #include <linux/ktime.h>
@@ -41,7 +45,7 @@
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
-/* Maximum number of packets distributed at a time */
+/* Maximum number of packets distributed at a time, with one frame each */
 #define TP4_FANOUT_BATCH	64
 
 /* In the skb: room for XDP metadata, and bytes of a packet that are copied */
@@ -51,30 +55,17 @@
 #define TP4_FANOUT_NONE		U8_MAX
 
 /**
- * struct tp4_fanout_packet - a packet, or plain ones in a row, for one member
- * @pos:	position of the first frame in the array
- * @need:	frames needed of the member
- * @prev:	the entry before it for the same member
- * @plain:	these are plain packets: each has one frame, which is exchanged, and
- *		there is nothing else to do
- */
-struct tp4_fanout_packet {
-	u32	pos;
-	u16	need;
-	u8	prev;
-	bool	plain;
-};
-
-/**
  * struct tp4_fanout_how - what to do with a packet that is not plain
  * @len:	bytes that the member receives
  * @frames:	frames that the packet has
+ * @need:	frames needed of the member
  * @skip:	bytes at its start that the member does not receive
  * @swap:	its frames are exchanged, not copied
  */
 struct tp4_fanout_how {
 	u32	len;
 	u16	frames;
+	u16	need;
 	u8	skip;
 	bool	swap;
 };
@@ -86,48 +77,72 @@ struct tp4_fanout_how {
  * @need:	frames that its packets need
  * @more:	those but one for each packet
  * @index:	its number in the group
+ * @offset:	of the data in the frame of a plain packet, at least; no packet is
+ *		plain unless the ring uses the area of the feeder and has no
+ *		metadata, and the member has no filter and receives the link layer
+ *		header
  * @last:	the last packet that it gets
- * @same_area:	its ring uses the area of the feeder
- * @plain:	its packets are plain, if they have one frame: its ring uses the area
- *		of the feeder and has no metadata, it has no filter, and it receives
- *		the link layer header
+ * @plain:	all its packets are plain
  */
 struct tp4_fanout_member {
 	struct sock		*sk;
 	struct tp4_queue	*q;
 	u32			need;
 	u32			more;
-	u32			index;
+	u32			offset;
+	u16			index;
 	u8			last;
-	bool			same_area;
 	bool			plain;
 };
+
+/* No frame has its data there. */
+#define TP4_FANOUT_NEVER	U32_MAX
 
 /**
  * struct tp4_fanout - a feeder
  * @group:	the group that it feeds
  * @dev:	its device
  * @skb:	a packet, for BPF programs and the flow dissector
+ * @eth:	the link layer header of the packet that @skb is set to
+ * @form:	the form of that packet, if a packet with the same header and form only
+ *		differs from it in its data: it has no VLAN tag and is short, see
+ *		tp4_fanout_is_short(); else 0
+ * @dev_addr:	the address of the device when @eth was set
  * @queue:	its queue, counted from 1, as skb_get_queue_mapping() does
  * @rollover:	the choice depends on the frames that members have left
  * @nr_members:	number of @members that are used
- * @packets:	the batch
- * @how:	the same, for packets that are not plain
- * @members:	the members that have packets in it
- * @member_of:	for each index in the group, 1 plus that in @members, or 0
+ * @in_place:	the array is full and all packets are plain: the frames are where
+ *		they belong when they have been exchanged
+ * @stride:	distance between packets for the same member, if it is constant and all
+ *		packets are plain, or 0
+ * @odd:	packets that are not plain
+ * @prev:	for each packet, the one before it for the same member; without @stride
+ * @how:	for packets that are not plain
+ * @members:	the members that have packets in the batch, from 1 on
+ * @member_of:	for each index in the group, that in @members, or 0
  *
- * All members from @nr_members on belong to the NAPI instance of the queue.
+ * A packet of the batch is identified by the position of its first frame, less
+ * that of the first frame of the batch.
+ *
+ * All members from @nr_members on belong to the NAPI instance of the queue, and so
+ * do all members from @skb to @dev_addr.
  */
 struct tp4_fanout {
 	struct packet_fanout		*group;
 	struct net_device		*dev;
 	struct sk_buff			*skb;
+	u64				eth[2];
+	u64				form;
+	u8				dev_addr[ETH_ALEN + 2];
+	u32				stride;
 	u16				queue;
 	bool				rollover;
+	bool				in_place;
 	u8				nr_members;
-	struct tp4_fanout_packet	packets[TP4_FANOUT_BATCH];
+	u64				odd;
+	u8				prev[TP4_FANOUT_BATCH];
 	struct tp4_fanout_how		how[TP4_FANOUT_BATCH];
-	struct tp4_fanout_member	members[TP4_FANOUT_BATCH];
+	struct tp4_fanout_member	members[TP4_FANOUT_BATCH + 1];
 	u8				member_of[];
 };
 
@@ -143,13 +158,42 @@ static void *tp4_fanout_data(const struct tp4_packet_array *a,
 	return tp4f_start(a, frame) + frame->offset;
 }
 
+/* Read a link layer header to compare it. The two parts overlap. */
+static void tp4_fanout_read_eth(const void *head, u64 *eth)
+{
+	eth[0] = get_unaligned((const u64 *)head);
+	eth[1] = get_unaligned((const u64 *)(head + ETH_HLEN - sizeof(u64)));
+}
+
+/* All of a frame but its number, to compare it. Not 0, as data has headroom. */
+static u64 tp4_fanout_form(const struct tp4_frame *frame)
+{
+	const size_t at = offsetof(struct tp4_frame, len);
+	u64 form;
+
+	static_assert(sizeof(*frame) - at == sizeof(form));
+	memcpy(&form, (const void *)frame + at, sizeof(form));
+	return form;
+}
+
+/* Check that the copy of a packet has all of it, that it has no XDP metadata, and
+ * that a copy of the full size is within its frame.
+ */
+static bool tp4_fanout_is_short(const struct tp4_packet_array *a,
+				const struct tp4_frame *frame)
+{
+	return frame->len >= ETH_HLEN && frame->len <= TP4_FANOUT_HEAD &&
+	       frame->meta_len < sizeof(u32) &&
+	       frame->offset + TP4_FANOUT_HEAD <= a->frame_size;
+}
+
 /* Let the skb be a packet as packet hooks see it: without its VLAN tag, and with
  * the data behind the link layer header. It has the first frame only. Its headers
  * are copied, so that user space cannot change them. Nobody keeps the skb, which
  * therefore needs no reference to the page.
  */
-static struct sk_buff *tp4_fanout_set_skb(struct tp4_fanout *fo,
-					  struct tp4_packet_array *a, u32 pos)
+static noinline struct sk_buff *
+tp4_fanout_set_all(struct tp4_fanout *fo, struct tp4_packet_array *a, u32 pos)
 {
 	struct tp4_frame_set p = {
 		.pkt_arr = a, .start = pos, .curr = pos, .end = pos + 1,
@@ -210,13 +254,55 @@ static struct sk_buff *tp4_fanout_set_skb(struct tp4_fanout *fo,
 	skb->pkt_type = PACKET_HOST;
 	skb->protocol = eth_type_trans(skb, fo->dev);
 	skb_reset_network_header(skb);
+
+	/* For 802.2, the protocol depends on the data. */
+	fo->form = 0;
+	if (likely(!tag_len && tp4_fanout_is_short(a, frame) &&
+		   eth_proto_is_802_3(eth.h_vlan_proto))) {
+		tp4_fanout_read_eth(head, fo->eth);
+		ether_addr_copy(fo->dev_addr, fo->dev->dev_addr);
+		fo->form = tp4_fanout_form(frame);
+	}
+	return skb;
+}
+
+/* Same for a batch of packets. Few of them have another link layer header than the
+ * one before; then, only the data and its length differ.
+ */
+static __always_inline struct sk_buff *
+tp4_fanout_set_skb(struct tp4_fanout *fo, struct tp4_packet_array *a, u32 pos)
+{
+	const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
+	const void *data = tp4_fanout_data(a, frame);
+	struct sk_buff *skb = fo->skb;
+	void *head;
+	u64 eth[2];
+
+	if (unlikely(tp4_fanout_form(frame) != fo->form)) {
+		if (!fo->form || !tp4_fanout_is_short(a, frame))
+			return tp4_fanout_set_all(fo, a, pos);
+		fo->form = tp4_fanout_form(frame);
+		skb->len = frame->len - ETH_HLEN;
+		skb_set_tail_pointer(skb, skb->len);
+	}
+	/* A constant number of bytes is copied faster. Those behind the packet
+	 * are in the frame as well, and nobody looks at them.
+	 */
+	head = skb->data - ETH_HLEN;
+	memcpy(head, data, TP4_FANOUT_HEAD / 2);
+	tp4_fanout_read_eth(head, eth);
+	if (unlikely((eth[0] ^ fo->eth[0]) | (eth[1] ^ fo->eth[1])))
+		return tp4_fanout_set_all(fo, a, pos);
+	if (frame->len > TP4_FANOUT_HEAD / 2)
+		memcpy(head + TP4_FANOUT_HEAD / 2, data + TP4_FANOUT_HEAD / 2,
+		       TP4_FANOUT_HEAD / 2);
 	return skb;
 }
 
 /* Hash a plain packet as fanout_demux_hash() does. The stack removes one tag. */
-static bool tp4_fanout_hash(const struct tp4_fanout *fo,
-			    const struct tp4_packet_array *a,
-			    const struct tp4_frame *frame, u32 *hash)
+static __always_inline bool tp4_fanout_hash(const struct tp4_packet_array *a,
+					    const struct tp4_frame *frame,
+					    u32 *hash)
 {
 	const void *data = tp4_fanout_data(a, frame);
 	u32 header = ETH_HLEN;
@@ -230,65 +316,119 @@ static bool tp4_fanout_hash(const struct tp4_fanout *fo,
 		proto = READ_ONCE(((const struct vlan_ethhdr *)data)
 				  ->h_vlan_encapsulated_proto);
 	}
-	return fanout_hash_plain(read_pnet(&fo->group->net), proto,
-				 data + header, frame->len - header, hash);
+	return fanout_hash_plain(proto, data + header, frame->len - header,
+				 hash);
+}
+
+/* The choice of any type, with an skb */
+static noinline u32 tp4_fanout_demux(struct tp4_fanout *fo,
+				     struct tp4_packet_array *a, u32 pos,
+				     u32 num)
+{
+	u32 index = fanout_demux(fo->group, tp4_fanout_set_skb(fo, a, pos), num);
+
+	/* The skb may have a hash now. */
+	fo->form = 0;
+	return index;
+}
+
+static u32 tp4_fanout_run_bpf(struct tp4_fanout *fo, struct tp4_packet_array *a,
+			      u32 pos, const struct bpf_prog *prog)
+{
+	struct sk_buff *skb = tp4_fanout_set_skb(fo, a, pos);
+
+	if (unlikely(prog->cb_access))
+		memset(bpf_skb_cb(skb), 0, BPF_SKB_CB_LEN);
+	return bpf_prog_run(prog, skb);
+}
+
+/* Same as @value % @num. Numbers of programs are seldom too large. */
+static u32 tp4_fanout_modulo(u32 value, u32 num)
+{
+	return likely(value < num) ? value : value % num;
 }
 
 /* Choose a member: its index in the group, below @num. Same as fanout_demux(),
  * with no skb where none is needed. @type is TP4_FANOUT_NONE for a choice that
- * needs one.
+ * needs one. @next is a number that the choice depends on.
  */
 static __always_inline u32 tp4_fanout_choose(struct tp4_fanout *fo,
 					     struct tp4_packet_array *a,
-					     u32 pos, u8 type, u32 num)
+					     const struct tp4_frame *frame,
+					     u32 pos, u8 type, u32 num,
+					     const struct bpf_prog *prog,
+					     u32 *next)
 {
-	const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
-	struct packet_fanout *f = fo->group;
-	u32 value;
+	u32 value = *next;
 
 	switch (type) {
 	case PACKET_FANOUT_LB:
-		return (u32)atomic_inc_return(&f->rr_cur) % num;
+		*next = value + 1 == num ? 0 : value + 1;
+		return value;
 	case PACKET_FANOUT_CPU:
-		return smp_processor_id() % num;
 	case PACKET_FANOUT_QM:
-		return fo->queue % num;
+		return value;
 	case PACKET_FANOUT_RND:
-		return get_random_u32_below(num);
+		/* Load is spread, nothing has to be secret: a linear congruential
+		 * generator, with a new seed for each batch.
+		 */
+		*next = value * 1664525 + 1013904223;
+		return reciprocal_scale(value, num);
 	case PACKET_FANOUT_HASH:
-		if (unlikely(!tp4_fanout_hash(fo, a, frame, &value)))
+		if (unlikely(!tp4_fanout_hash(a, frame, &value)))
 			break;
 		return reciprocal_scale(value, num);
+	case PACKET_FANOUT_CBPF:
+		return tp4_fanout_modulo(tp4_fanout_run_bpf(fo, a, pos, prog),
+					 num);
 	case PACKET_FANOUT_XDP:
 		if (frame->meta_len < sizeof(u32))
 			return 0;
-		return get_unaligned((const u32 *)
-				     (tp4_fanout_data(a, frame) -
-				      sizeof(u32))) % num;
+		value = get_unaligned((const u32 *)(tp4_fanout_data(a, frame) -
+						    sizeof(u32)));
+		/* User space may change it: do not load it again. */
+		OPTIMIZER_HIDE_VAR(value);
+		return tp4_fanout_modulo(value, num);
 	}
-	return fanout_demux(f, tp4_fanout_set_skb(fo, a, pos), num);
+	return tp4_fanout_demux(fo, a, pos, num);
 }
 
-static struct tp4_fanout_member *
+static noinline struct tp4_fanout_member *
 tp4_fanout_add_member(struct tp4_fanout *fo, const struct tp4_packet_array *a,
 		      u32 index)
 {
-	struct tp4_fanout_member *m = &fo->members[fo->nr_members++];
+	struct tp4_fanout_member *m = &fo->members[++fo->nr_members];
 	struct sock *sk = rcu_dereference(fo->group->arr[index]);
 	struct tp4_queue *q = READ_ONCE(pkt_sk(sk)->tp4_queue[TP4_RX]);
-	bool same_area = q && !q->packed && q->area == a->area;
+	bool plain = q && !q->packed && q->area == a->area && !q->meta &&
+		     sk->sk_type == SOCK_RAW && !rcu_access_pointer(sk->sk_filter);
 
 	fo->member_of[index] = fo->nr_members;
 	*m = (struct tp4_fanout_member) {
 		.sk = sk,
 		.q = q,
 		.index = index,
+		.offset = plain ? q->offset : TP4_FANOUT_NEVER,
 		.last = TP4_FANOUT_NONE,
-		.same_area = same_area,
-		.plain = same_area && !q->meta && sk->sk_type == SOCK_RAW &&
-			 !rcu_access_pointer(sk->sk_filter),
+		.plain = true,
 	};
 	return m;
+}
+
+static __always_inline struct tp4_fanout_member *
+tp4_fanout_get_member(struct tp4_fanout *fo, const struct tp4_packet_array *a,
+		      u32 index)
+{
+	u8 nr = fo->member_of[index];
+
+	return likely(nr) ? &fo->members[nr] :
+			    tp4_fanout_add_member(fo, a, index);
+}
+
+static bool tp4_fanout_is_plain(const struct tp4_fanout_member *m,
+				const struct tp4_frame *frame)
+{
+	return !(frame->flags & TP4_PKT_CONT) && frame->offset >= m->offset;
 }
 
 /* Let the member's filter and type of socket decide what it gets of a packet of
@@ -298,9 +438,11 @@ tp4_fanout_add_member(struct tp4_fanout *fo, const struct tp4_packet_array *a,
 static u32 tp4_fanout_filter(struct tp4_fanout *fo, struct tp4_packet_array *a,
 			     u32 pos, u32 len, const struct sock *sk, u8 *skip)
 {
-	struct sk_buff *skb = tp4_fanout_set_skb(fo, a, pos);
+	struct sk_buff *skb = tp4_fanout_set_all(fo, a, pos);
 	u32 tag_len = skb_vlan_tag_present(skb) ? VLAN_HLEN : 0;
 
+	/* The filter sees the link layer header. */
+	fo->form = 0;
 	*skip = 0;
 	len -= tag_len;
 	if (sk->sk_type == SOCK_RAW) {
@@ -319,23 +461,23 @@ static u32 tp4_fanout_filter(struct tp4_fanout *fo, struct tp4_packet_array *a,
 /* Find out what to do with a packet of @frames frames that is not plain.
  * Return: the number of frames that it needs; 0 if the member does not get it.
  */
-static noinline u32 tp4_fanout_measure(struct tp4_fanout *fo,
-				       struct tp4_packet_array *a, u32 pos,
-				       u32 frames,
-				       const struct tp4_fanout_member *m,
-				       struct tp4_fanout_how *how)
+static u32 tp4_fanout_measure(struct tp4_fanout *fo,
+			      struct tp4_packet_array *a, u32 pos, u32 frames,
+			      const struct tp4_fanout_member *m,
+			      struct tp4_fanout_how *how)
 {
 	const struct tp4_queue *q = m->q;
 	const struct sock *sk = m->sk;
-	bool swap = m->same_area;
 	u32 i, len = 0, got;
 	u8 skip = 0;
+	bool swap;
 
 	/* A packed ring does not take frames. */
 	if (unlikely(!q || q->packed)) {
 		atomic_inc(&pkt_sk(m->sk)->tp_drops);
 		return 0;
 	}
+	swap = q->area == a->area;
 	for (i = 0; i < frames; i++) {
 		const struct tp4_frame *frame = tp4_fanout_frame(a, pos + i);
 
@@ -358,7 +500,8 @@ static noinline u32 tp4_fanout_measure(struct tp4_fanout *fo,
 		.skip = skip,
 		.swap = swap,
 	};
-	return swap ? frames : tp4_rx_frames(q, got);
+	how->need = swap ? frames : tp4_rx_frames(q, got);
+	return how->need;
 }
 
 static u32 tp4_fanout_count_frames(const struct tp4_packet_array *a, u32 pos)
@@ -370,111 +513,270 @@ static u32 tp4_fanout_count_frames(const struct tp4_packet_array *a, u32 pos)
 	return nr;
 }
 
-/* Return the number of plain packets from @pos on, the first of which is one. */
-static noinline u32 tp4_fanout_count_plain(const struct tp4_fanout_member *m,
-					   const struct tp4_packet_array *a,
-					   u32 pos, u32 end)
+/* Add a packet that is not plain. Return: the number of its frames. */
+static noinline u32 tp4_fanout_add_odd(struct tp4_fanout *fo,
+				       struct tp4_packet_array *a, u32 pos,
+				       struct tp4_fanout_member *m)
 {
-	const u32 offset = m->q->offset;
-	const struct tp4_frame *frame;
-	u32 nr;
+	u32 frames = tp4_fanout_count_frames(a, pos), nr = pos - a->start;
+	u32 need = tp4_fanout_measure(fo, a, pos, frames, m, &fo->how[nr]);
 
-	end = min_t(u32, end - pos, TP4_FANOUT_BATCH);
-	for (nr = 1; nr < end; nr++) {
-		frame = tp4_fanout_frame(a, pos + nr);
-		if (frame->flags & TP4_PKT_CONT || frame->offset < offset)
-			break;
+	fo->in_place = false;
+	if (need) {
+		fo->odd |= BIT_ULL(nr);
+		fo->prev[nr] = m->last;
+		m->last = nr;
+		m->need += need;
+		m->more += need - 1;
+		m->plain = false;
 	}
-	return nr;
+	return frames;
 }
 
-/* Choose the members of the packets up to @end.
+/* Return the number of packets of a batch, if they have one frame each. */
+static u32 tp4_fanout_batch_size(const struct tp4_packet_array *a, u32 end)
+{
+	return min_t(u32, end - a->start, TP4_FANOUT_BATCH);
+}
+
+/* Choose the members of a batch of packets up to @end. @type, @prog and @next are
+ * as for tp4_fanout_choose(); @type is a constant.
+ * Return: the position after the last packet of the batch.
+ */
+static __always_inline u32 tp4_fanout_choose_by(struct tp4_fanout *fo,
+						struct tp4_packet_array *a,
+						u32 end, u32 num, u8 type,
+						const struct bpf_prog *prog,
+						u32 next)
+{
+	const u32 max = tp4_fanout_batch_size(a, end), start = a->start;
+	unsigned long nr = 0;
+	u32 packets = 0;
+
+	do {
+		const u32 pos = start + nr;
+		const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
+		struct tp4_fanout_member *m;
+		u32 index;
+
+		index = tp4_fanout_choose(fo, a, frame, pos, type, num, prog,
+					  &next);
+		m = tp4_fanout_get_member(fo, a, index);
+		if (likely(tp4_fanout_is_plain(m, frame))) {
+			fo->prev[nr] = m->last;
+			m->last = nr;
+			m->need++;
+			nr++;
+		} else {
+			nr += tp4_fanout_add_odd(fo, a, pos, m);
+		}
+		packets++;
+	} while (nr < max);
+	/* With packets of several frames, there are less than expected. */
+	if (type == PACKET_FANOUT_LB)
+		atomic_sub(max - packets, &fo->group->rr_cur);
+	return start + nr;
+}
+
+/* For types without a function of their own, and for packets that need an skb */
+static noinline u32 tp4_fanout_choose_any(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 end,
+					  u32 num)
+{
+	return tp4_fanout_choose_by(fo, a, end, num, TP4_FANOUT_NONE, NULL, 0);
+}
+
+static noinline u32 tp4_fanout_choose_hash(struct tp4_fanout *fo,
+					   struct tp4_packet_array *a, u32 end,
+					   u32 num)
+{
+	if (unlikely(fanout_has_dissector(read_pnet(&fo->group->net))))
+		return tp4_fanout_choose_any(fo, a, end, num);
+	return tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_HASH, NULL,
+				    0);
+}
+
+static noinline u32 tp4_fanout_choose_rnd(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 end,
+					  u32 num)
+{
+	return tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_RND, NULL,
+				    get_random_u32());
+}
+
+static noinline u32 tp4_fanout_choose_bpf(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 end,
+					  u32 num)
+{
+	const struct bpf_prog *prog = rcu_dereference(fo->group->bpf_prog);
+
+	if (unlikely(!prog))
+		return tp4_fanout_choose_any(fo, a, end, num);
+	if (unlikely(!ether_addr_equal_64bits(fo->dev_addr, fo->dev->dev_addr)))
+		fo->form = 0;
+	/* Once, not for each packet */
+	migrate_disable();
+	end = tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_CBPF, prog, 0);
+	migrate_enable();
+	return end;
+}
+
+static noinline u32 tp4_fanout_choose_xdp(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 end,
+					  u32 num)
+{
+	return tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_XDP, NULL, 0);
+}
+
+/* Choose @nr members in turn, starting with @index: the first number of a batch.
+ * That is quicker if all packets are plain.
+ */
+static __always_inline u32 tp4_fanout_choose_turns(struct tp4_fanout *fo,
+						   struct tp4_packet_array *a,
+						   u32 end, u32 num, u8 type,
+						   u32 index, u32 nr)
+{
+	const u32 max = tp4_fanout_batch_size(a, end), start = a->start;
+	u32 i, next = index, offset = 0;
+
+	for (i = 0; i < nr && i < max; i++) {
+		offset = max(offset, tp4_fanout_get_member(fo, a, next)->offset);
+		next = next + 1 == num ? 0 : next + 1;
+	}
+	for (i = 0; i < max; i++) {
+		const struct tp4_frame *frame = tp4_fanout_frame(a, start + i);
+
+		if (unlikely(frame->flags & TP4_PKT_CONT ||
+			     frame->offset < offset))
+			return tp4_fanout_choose_by(fo, a, end, num, type, NULL,
+						    index);
+	}
+	fo->stride = nr;
+	for (i = 1; i <= fo->nr_members; i++) {
+		struct tp4_fanout_member *m = &fo->members[i];
+
+		m->need = (max - i) / nr + 1;
+		m->last = i - 1 + (m->need - 1) * nr;
+	}
+	return start + max;
+}
+
+static noinline u32 tp4_fanout_choose_lb(struct tp4_fanout *fo,
+					 struct tp4_packet_array *a, u32 end,
+					 u32 num)
+{
+	const u32 max = tp4_fanout_batch_size(a, end);
+	u32 first = (u32)atomic_add_return(max, &fo->group->rr_cur) - max + 1;
+
+	return tp4_fanout_choose_turns(fo, a, end, num, PACKET_FANOUT_LB,
+				       first % num, num);
+}
+
+/* All packets go to the member @index. */
+static noinline u32 tp4_fanout_choose_one(struct tp4_fanout *fo,
+					  struct tp4_packet_array *a, u32 end,
+					  u32 num, u32 index)
+{
+	return tp4_fanout_choose_turns(fo, a, end, num, PACKET_FANOUT_QM, index,
+				       1);
+}
+
+/* Choose the members of a batch of packets up to @end.
  * Return: the position after the last packet of the batch.
  */
 static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
 				 struct tp4_packet_array *a, u32 end, u32 num)
 {
-	/* Each packet changes what the next choice depends on. */
-	const u8 type = fo->rollover ? TP4_FANOUT_NONE : fo->group->type;
-	const u32 max = fo->rollover ? 1 : TP4_FANOUT_BATCH;
-	/* All packets of the batch go to the same member. */
-	const bool all = type == PACKET_FANOUT_QM || type == PACKET_FANOUT_CPU;
-	u32 nr, frames, need, pos = a->start;
-
-	for (nr = 0; nr < max && pos != end; nr++, pos += frames) {
-		const struct tp4_frame *frame = tp4_fanout_frame(a, pos);
-		u32 index = tp4_fanout_choose(fo, a, pos, type, num);
-		struct tp4_fanout_member *m;
-		bool plain;
-
-		if (likely(fo->member_of[index]))
-			m = &fo->members[fo->member_of[index] - 1];
-		else
-			m = tp4_fanout_add_member(fo, a, index);
-
-		plain = m->plain && !(frame->flags & TP4_PKT_CONT) &&
-			frame->offset >= m->q->offset;
-		if (likely(plain)) {
-			frames = all ? tp4_fanout_count_plain(m, a, pos, end) : 1;
-			need = frames;
-		} else {
-			frames = tp4_fanout_count_frames(a, pos);
-			need = tp4_fanout_measure(fo, a, pos, frames, m,
-						  &fo->how[nr]);
-			if (!need)
-				continue;
-			m->more += need - 1;
-		}
-		fo->packets[nr] = (struct tp4_fanout_packet) {
-			.pos = pos,
-			.need = need,
-			.prev = m->last,
-			.plain = plain,
-		};
-		m->last = nr;
-		m->need += need;
+	if (unlikely(fo->rollover)) {
+		/* Each packet changes what the next choice depends on. */
+		return tp4_fanout_choose_any(fo, a, a->start + 1, num);
 	}
-	return pos;
+	switch (fo->group->type) {
+	case PACKET_FANOUT_LB:
+		return tp4_fanout_choose_lb(fo, a, end, num);
+	case PACKET_FANOUT_CPU:
+		return tp4_fanout_choose_one(fo, a, end, num,
+					     smp_processor_id() % num);
+	case PACKET_FANOUT_QM:
+		return tp4_fanout_choose_one(fo, a, end, num,
+					     fo->queue % num);
+	case PACKET_FANOUT_RND:
+		return tp4_fanout_choose_rnd(fo, a, end, num);
+	case PACKET_FANOUT_HASH:
+		return tp4_fanout_choose_hash(fo, a, end, num);
+	case PACKET_FANOUT_CBPF:
+	case PACKET_FANOUT_EBPF:
+		return tp4_fanout_choose_bpf(fo, a, end, num);
+	case PACKET_FANOUT_XDP:
+		return tp4_fanout_choose_xdp(fo, a, end, num);
+	}
+	return tp4_fanout_choose_any(fo, a, end, num);
 }
 
-/* Exchange the frame of a plain packet for that at @pos, and publish it. */
-static __always_inline void tp4_fanout_swap_one(struct tp4_packet_array *a,
-						struct tp4_queue *q, u32 from,
-						unsigned long pos)
+/* Exchange the frame of a plain packet for that of a slot, which is posted, and
+ * publish it. The frame that the feeder gets is empty.
+ */
+static __always_inline void tp4_fanout_swap_one(struct tp4_frame *frame,
+						u16 offset,
+						struct tpacket4_desc *slot,
+						u32 *held)
 {
-	struct tp4_frame *frame = &a->items[from & a->mask];
-	u32 *held = &q->held[pos & q->mask];
 	struct tpacket4_desc desc = {
 		.idx = frame->idx,
 		.len = frame->len,
 		.offset = frame->offset,
 	};
 
-	frame->idx = *held;
-	tp4q_store(q, pos, &desc);
+	*frame = (struct tp4_frame) {
+		.idx = *held,
+		.offset = offset,
+	};
+	tp4q_store_slot(slot, &desc);
 	/* As tp4q_publish() does it: pairs with the acquire in tp4q_is_held(). */
 	smp_store_release(held, TP4_NOT_HELD);
 }
 
-/* Same for plain packets in a row */
-static noinline void tp4_fanout_swap_row(struct tp4_packet_array *a,
-					 struct tp4_queue *q, u32 from, u32 nr,
-					 unsigned long pos)
+/* Give a member plain packets, the last of which gets the slot before @pos. */
+static noinline void tp4_fanout_swap_plain(struct tp4_fanout *fo,
+					   struct tp4_packet_array *a,
+					   const struct tp4_fanout_member *m,
+					   unsigned long pos)
 {
-	while (nr--)
-		tp4_fanout_swap_one(a, q, from + nr, pos + nr);
+	/* Copies, which the compiler need not load again for each packet */
+	const u32 start = a->start, mask = a->mask, slots = m->q->mask;
+	struct tpacket4_desc *const ring = m->q->ring;
+	u32 *const held = m->q->held;
+	const u32 stride = fo->stride;
+	const u16 offset = a->offset;
+	unsigned long slot, first;
+	u32 i, from;
+
+	if (!fo->stride) {
+		for (i = m->last; i != TP4_FANOUT_NONE; i = fo->prev[i]) {
+			slot = --pos & slots;
+			tp4_fanout_swap_one(&a->items[(start + i) & mask],
+					    offset, &ring[slot], &held[slot]);
+		}
+		return;
+	}
+	from = start + m->last;
+	for (first = pos - m->need; pos != first; from -= stride) {
+		slot = --pos & slots;
+		tp4_fanout_swap_one(&a->items[from & mask], offset, &ring[slot],
+				    &held[slot]);
+	}
 }
 
 /* Exchange the frames of a packet for those from @pos on, and publish it. */
 static void tp4_fanout_swap(struct tp4_packet_array *a, struct tp4_queue *q,
-			    const struct tp4_fanout_packet *p,
+			    u32 from,
 			    const struct tp4_fanout_how *how,
 			    unsigned long pos)
 {
-	u32 i = p->need;
+	u32 i = how->need;
 
 	while (i--) {
-		struct tp4_frame *frame = &a->items[(p->pos + i) & a->mask];
+		struct tp4_frame *frame = &a->items[(from + i) & a->mask];
 		struct tpacket4_desc desc = {
 			.idx = frame->idx,
 			.len = frame->len,
@@ -485,7 +787,7 @@ static void tp4_fanout_swap(struct tp4_packet_array *a, struct tp4_queue *q,
 		if (!i) {
 			desc.offset += how->skip;
 			desc.len -= how->skip;
-			if (p->need == 1)
+			if (how->need == 1)
 				desc.len = how->len;
 			desc.flags |= q->meta;
 		}
@@ -497,15 +799,15 @@ static void tp4_fanout_swap(struct tp4_packet_array *a, struct tp4_queue *q,
 /* Copy a packet to the frames from @pos on, and publish it. */
 static void tp4_fanout_copy(const struct tp4_packet_array *a,
 			    struct tp4_queue *q,
-			    const struct tp4_fanout_packet *p,
+			    u32 from_pos,
 			    const struct tp4_fanout_how *how,
 			    unsigned long pos)
 {
-	u32 from_pos = p->pos, from_off = how->skip, left = how->len, i;
+	u32 from_off = how->skip, left = how->len, i;
 	const u32 size = q->area->frame_size;
 	struct tpacket4_desc desc = {};
 
-	for (i = 0; i < p->need; i++) {
+	for (i = 0; i < how->need; i++) {
 		void *to = tp4_area_frame(q->area, q->held[(pos + i) & q->mask]);
 		u32 len = min(left, i ? size : q->room);
 
@@ -545,12 +847,11 @@ static void tp4_fanout_copy(const struct tp4_packet_array *a,
  * metadata stays in front of the packet, or is copied if there is room for it.
  */
 static void tp4_fanout_meta(const struct tp4_packet_array *a,
-			    const struct tp4_fanout_member *m,
-			    const struct tp4_fanout_packet *p,
+			    const struct tp4_fanout_member *m, u32 from,
 			    const struct tp4_fanout_how *how,
 			    unsigned long pos)
 {
-	const struct tp4_frame *first = tp4_fanout_frame(a, p->pos);
+	const struct tp4_frame *first = tp4_fanout_frame(a, from);
 	const struct tp4_queue *q = m->q;
 	u32 i, len = 0, offset;
 	void *to;
@@ -558,7 +859,7 @@ static void tp4_fanout_meta(const struct tp4_packet_array *a,
 	to = how->swap ? tp4f_start(a, first) :
 			 tp4_area_frame(q->area, q->held[pos & q->mask]);
 	for (i = 0; i < how->frames; i++)
-		len += tp4_fanout_frame(a, p->pos + i)->len;
+		len += tp4_fanout_frame(a, from + i)->len;
 	tp4a_write_meta_to(a, first, to, len, m->sk, ktime_get_real_ns());
 	if (likely(!first->meta_len))
 		return;
@@ -576,19 +877,61 @@ static void tp4_fanout_meta(const struct tp4_packet_array *a,
 		       first->meta_len);
 }
 
-/* Give a packet that is not plain to a member. */
-static noinline void tp4_fanout_give(struct tp4_packet_array *a,
+/* Give a member packets some of which are not plain, the last of which gets the
+ * slots before @pos.
+ */
+static noinline void tp4_fanout_give(struct tp4_fanout *fo,
+				     struct tp4_packet_array *a,
 				     const struct tp4_fanout_member *m,
-				     const struct tp4_fanout_packet *p,
-				     const struct tp4_fanout_how *how,
 				     unsigned long pos)
 {
-	if (m->q->meta)
-		tp4_fanout_meta(a, m, p, how, pos);
-	if (how->swap)
-		tp4_fanout_swap(a, m->q, p, how, pos);
-	else
-		tp4_fanout_copy(a, m->q, p, how, pos);
+	struct tp4_queue *q = m->q;
+	u32 i;
+
+	for (i = m->last; i != TP4_FANOUT_NONE; i = fo->prev[i]) {
+		const struct tp4_fanout_how *how = &fo->how[i];
+		u32 from = a->start + i;
+
+		if (!(fo->odd & BIT_ULL(i))) {
+			pos--;
+			tp4_fanout_swap_one(&a->items[from & a->mask], a->offset,
+					    tp4q_slot(q, pos),
+					    &q->held[pos & q->mask]);
+			continue;
+		}
+		pos -= how->need;
+		if (q->meta)
+			tp4_fanout_meta(a, m, from, how, pos);
+		if (how->swap)
+			tp4_fanout_swap(a, q, from, how, pos);
+		else
+			tp4_fanout_copy(a, q, from, how, pos);
+	}
+}
+
+/* Drop packets of a member, the last ones, that there are no frames for.
+ * Return: their number.
+ */
+static noinline u32 tp4_fanout_drop(struct tp4_fanout *fo,
+				    struct tp4_fanout_member *m)
+{
+	struct tp4_queue *q = m->q;
+	u32 avail = q->in - atomic_long_read(&q->out), drops = 0;
+
+	fo->in_place = false;
+	do {
+		u8 i = m->last;
+		u32 less = 1;
+
+		if (fo->odd & BIT_ULL(i))
+			less = fo->how[i].need;
+		m->last = fo->stride ? i - fo->stride : fo->prev[i];
+		m->need -= less;
+		m->more -= less - 1;
+		tp4q_rx_count_drop(q);
+		drops++;
+	} while (m->need > avail);
+	return drops;
 }
 
 /* Claim frames for all packets of a member, or for as many as have frames. The
@@ -599,25 +942,11 @@ static u32 tp4_fanout_reserve(struct tp4_fanout *fo, struct tp4_fanout_member *m
 			      unsigned long *pos)
 {
 	struct sock *sk = m->sk;
-	struct tp4_queue *q = m->q;
-	u32 drops = 0, avail;
+	u32 drops = 0;
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	while (unlikely(m->need && !tp4q_rx_reserve(q, m->need, pos))) {
-		avail = q->in - atomic_long_read(&q->out);
-		do {
-			struct tp4_fanout_packet *p = &fo->packets[m->last];
-			u32 less = p->plain ? 1 : p->need;
-
-			m->need -= less;
-			m->more -= less - 1;
-			p->need -= less;
-			if (!p->need)
-				m->last = p->prev;
-			tp4q_rx_count_drop(q);
-			drops++;
-		} while (m->need > avail);
-	}
+	while (unlikely(m->need && !tp4q_rx_reserve(m->q, m->need, pos)))
+		drops += tp4_fanout_drop(fo, m);
 	pkt_sk(sk)->stats.stats1.tp_packets += m->need - m->more;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	return drops;
@@ -627,33 +956,24 @@ static u32 tp4_fanout_reserve(struct tp4_fanout *fo, struct tp4_fanout_member *m
 static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
 			      struct tp4_fanout_member *m)
 {
-	struct tp4_queue *q = m->q;
 	unsigned long pos = 0;
 	u32 drops;
-	u8 i;
 
 	if (unlikely(!m->need))
 		return 0;
 	drops = tp4_fanout_reserve(fo, m, &pos);
 	pos += m->need;
-	for (i = m->last; i != TP4_FANOUT_NONE; i = fo->packets[i].prev) {
-		const struct tp4_fanout_packet *p = &fo->packets[i];
-
-		pos -= p->need;
-		if (likely(p->plain && p->need == 1))
-			tp4_fanout_swap_one(a, q, p->pos, pos);
-		else if (p->plain)
-			tp4_fanout_swap_row(a, q, p->pos, p->need, pos);
-		else
-			tp4_fanout_give(a, m, p, &fo->how[i], pos);
-	}
+	if (likely(m->plain))
+		tp4_fanout_swap_plain(fo, a, m, pos);
+	else
+		tp4_fanout_give(fo, a, m, pos);
 	/* A program that waits for more packets by SO_RCVLOWAT may wait for those
 	 * that it has lost.
 	 */
 	if (unlikely(drops))
 		m->sk->sk_data_ready(m->sk);
 	else
-		tp4q_wake_reader(q);
+		tp4q_wake_reader(m->q);
 	return m->need - m->more;
 }
 
@@ -661,18 +981,25 @@ static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
 static u32 tp4_fanout_batch(struct tp4_fanout *fo, struct tp4_packet_array *a,
 			    u32 end, u32 num)
 {
+	struct tp4_fanout_member *m, *last;
 	u32 packets = 0;
-	u8 i;
 
+	fo->odd = 0;
+	fo->stride = 0;
+	fo->in_place = a->end - a->start == a->mask + 1;
 	end = tp4_fanout_choose_all(fo, a, end, num);
-	for (i = 0; i < fo->nr_members; i++) {
-		struct tp4_fanout_member *m = &fo->members[i];
-
+	last = &fo->members[fo->nr_members];
+	for (m = &fo->members[1]; m <= last; m++) {
 		fo->member_of[m->index] = 0;
 		packets += tp4_fanout_deliver(fo, a, m);
 	}
 	fo->nr_members = 0;
-	tp4a_recycle_to(a, end);
+	if (likely(fo->in_place)) {
+		a->end += end - a->start;
+		a->start = end;
+	} else {
+		tp4a_recycle_to(a, end);
+	}
 	return packets;
 }
 
