@@ -87,7 +87,10 @@ static struct bpf_prog *xsk_tp4_prog;
  *		receives
  * @at_device:	frames of @rx that the pool has, by number
  * @nr_frames:	size of @at_device
+ * @frames:	data_hard_start of the first frame of the area
+ * @headroom:	bytes of a frame before it
  * @shift:	log2 of the size of a frame
+ * @has_meta:	packets may have metadata that has to be asked for
  * @no_frames:	the pool got fewer frames than it asked for
  * @xdp:	delivers the stack's copies
  * @xdp_buff:	not used, as there is no program
@@ -117,7 +120,10 @@ struct xsk_tp4 {
 	struct tp4_packet_array	*rx;
 	unsigned long		*at_device;
 	u32			nr_frames;
+	void			*frames;
+	u16			headroom;
 	u8			shift;
+	bool			has_meta;
 	bool			no_frames;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
@@ -325,14 +331,13 @@ static __always_inline bool xsk_tp4_add_frame(struct xsk_tp4 *t,
 					      bool is_eop,
 					      struct tp4_frame_set *p)
 {
-	u64 pos = xdp->data_hard_start - t->addrs - t->pool->headroom;
-	u32 idx = pos >> t->shift;
+	u32 idx = (u64)(xdp->data_hard_start - t->frames) >> t->shift;
 
 	if (WARN_ON_ONCE(!__test_and_clear_bit(idx, t->at_device)) ||
 	    !tp4a_next_by_id(t->rx, idx, p))
 		return false;
 	tp4f_set_frame(p, xdp->data_end - xdp->data,
-		       xdp->data - t->addrs - pos, is_eop);
+		       xdp->data - xdp->data_hard_start + t->headroom, is_eop);
 	return true;
 }
 
@@ -365,8 +370,8 @@ static void xsk_tp4_push_tag(struct tp4_frame_set *p, __be16 proto, u16 tci)
 }
 
 /* Get what the driver knows of a packet, while it still has its descriptor. */
-static noinline void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
-				      struct tp4_frame_set *p)
+static void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
+			     struct tp4_frame_set *p)
 {
 	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
 	const struct xdp_md *ctx = (const struct xdp_md *)xdp;
@@ -386,6 +391,31 @@ static noinline void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
 		tp4f_set_hwtstamp(p, tstamp);
 }
 
+/* Flush the pool at the next xdp_do_flush(). */
+static noinline int xsk_tp4_start_flush(struct xsk_tp4 *t)
+{
+	list_add(&t->xs.flush_node, bpf_net_ctx_get_xskmap_flush_list());
+	return 0;
+}
+
+/* Receive a packet that may have several frames or metadata. noinline, so that
+ * others do not pay for it.
+ */
+static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
+{
+	struct tp4_frame_set p;
+	bool frags;
+
+	frags = xdp_buff_has_frags(xdp) && !list_empty(&t->pool->xskb_list);
+	if (xsk_tp4_add_frame(t, xdp, !frags, &p)) {
+		if (frags)
+			xsk_tp4_add_frags(t);
+		if (t->has_meta)
+			xsk_tp4_set_meta(t, xdp, &p);
+	}
+	return t->xs.flush_node.prev ? 0 : xsk_tp4_start_flush(t);
+}
+
 /**
  * xsk_tp4_rcv() - receive a packet
  * @pool:	the pool
@@ -397,24 +427,15 @@ static noinline void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
  */
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 {
+	struct tp4_frame_set p __uninitialized;
 	struct xsk_tp4 *t = pool->tp4;
-	struct tp4_frame_set p;
-	bool frags;
 
 	if (unlikely(xdp->rxq->mem.type != MEM_TYPE_XSK_BUFF_POOL))
 		return -EINVAL;
-	frags = xdp_buff_has_frags(xdp) && !list_empty(&pool->xskb_list);
-	if (unlikely(!xsk_tp4_add_frame(t, xdp, !frags, &p)))
-		return 0;
-	if (unlikely(frags))
-		xsk_tp4_add_frags(t);
-	if (t->dev->xdp_metadata_ops) {
-		/* A copy, so that @p is in registers */
-		struct tp4_frame_set first = p;
-
-		xsk_tp4_set_meta(t, xdp, &first);
-	}
-	return 0;
+	if (unlikely(xdp_buff_has_frags(xdp) || t->has_meta))
+		return xsk_tp4_rcv_any(t, xdp);
+	xsk_tp4_add_frame(t, xdp, true, &p);
+	return likely(t->xs.flush_node.prev) ? 0 : xsk_tp4_start_flush(t);
 }
 
 static void xsk_tp4_set_napi(struct xsk_tp4 *t)
@@ -923,6 +944,8 @@ static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
 	if (!t->pool)
 		return -ENOMEM;
 	t->xs.pool = t->pool;
+	t->headroom = t->pool->headroom;
+	t->frames = t->addrs + t->headroom;
 
 	/* Place skb_shared_info at the end of the last page. */
 	end = t->addrs + ((area->nr_pages + 1) << PAGE_SHIFT);
@@ -937,6 +960,8 @@ static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
 static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 			      const struct tp4_netdev_parms *parms)
 {
+	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
+
 	t->to_kernel = tp4a_skb_sink_new(XSK_TP4_TO_KERNEL, t,
 					 xsk_tp4_deliver_kernel);
 	if (!t->to_kernel)
@@ -953,6 +978,7 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	t->xdp.buff = &t->xdp_buff;
 	t->xdp.to_kernel = t->to_kernel;
 	tp4a_set_xdp(t->rx, &t->xdp);
+	t->has_meta = ops && (ops->xmo_rx_vlan_tag || tp4a_has_meta(t->rx));
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #define XSK_TP4_H_
 
 #include <linux/jump_label.h>
+#include <net/xdp_sock.h>
 #include <net/xsk_buff_pool.h>
 
 struct xdp_desc;
@@ -16,9 +17,27 @@ static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
 {
 	return static_branch_unlikely(&xsk_tp4_key) && READ_ONCE(pool->tp4);
 }
+
+/* Same for what a packet is redirected to: a map can have AF_XDP sockets that are
+ * not bound, and have no pool.
+ */
+static inline bool xsk_is_tp4_sock(const struct xdp_sock *xs)
+{
+	const struct xsk_buff_pool *pool;
+
+	if (!static_branch_unlikely(&xsk_tp4_key))
+		return false;
+	pool = READ_ONCE(xs->pool);
+	return pool && READ_ONCE(pool->tp4);
+}
+
+/* So that packets of V4 do not save the registers that AF_XDP's path needs */
+#define xsk_tp4_noinline	noinline
 #else
-/* A constant, so that without V4 the object code stays the same */
+/* Constants, so that without V4 the object code stays the same */
 #define xsk_is_tp4(pool)	(false && (pool))
+#define xsk_is_tp4_sock(xs)	(false && (xs))
+#define xsk_tp4_noinline
 #endif
 
 /* Without CONFIG_PACKET_V4, all calls of the following are optimized out. */

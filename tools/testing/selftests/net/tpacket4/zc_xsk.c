@@ -74,6 +74,42 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	close(prog);
 }
 
+/* Other programs redirect as before, also to an AF_XDP socket without a queue. */
+TEST_F_TIMEOUT(xsk, unbound_target, 120)
+{
+	int map = bpf_map(BPF_MAP_TYPE_XSKMAP, 4, 1);
+	const struct bpf_insn insns[] = {
+		LOAD_MAP(1, map), LOAD_MAP_2,
+		MOV_K(2, 0), MOV_K(3, XDP_PASS), CALL(BPF_FUNC_redirect_map),
+		EXIT,
+	};
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int xsk, prog, fd, i, nr = XSK_NR;
+	static char buf[BUF_SIZE];
+
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	xsk = socket(AF_XDP, SOCK_RAW, 0);
+	ASSERT_LE(0, xsk);
+	ASSERT_EQ(0, setsockopt(xsk, SOL_XDP, XDP_RX_RING, &nr, sizeof(nr)));
+	ASSERT_LE(0, map);
+	ASSERT_EQ(0, bpf_set(map, 0, &xsk));
+	prog = bpf_load(BPF_PROG_TYPE_XDP, insns, ARRAY_SIZE(insns),
+			BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native(if_a, prog));
+	fd = plain_listener(_metadata, if_a);
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, zc_send_seq(&self->b, 200, i));
+	EXPECT_TRUE(zc_reap_all(&self->b, WAIT_MS));
+	/* Without the program, or an entry of the map, they would be here. */
+	EXPECT_EQ(-EAGAIN, plain_recv(fd, buf, sizeof(buf), QUIET_MS));
+	EXPECT_EQ(0, xdp_attach_native(if_a, -1));
+	close(prog);
+	close(xsk);
+	close(map);
+	close(fd);
+}
+
 /* A program that is killed leaves neither the XDP program nor frames behind. */
 TEST_F_TIMEOUT(xsk, killed, 120)
 {
