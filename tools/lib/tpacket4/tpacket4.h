@@ -480,19 +480,31 @@ TP4_API struct tpacket4_desc *tp4_ring_at(const struct tp4_ring *r,
 	return &r->q.ring[(r->q.last_used_idx + i) & r->q.ring_mask];
 }
 
-/* The i-th of the slots to post next. */
-static inline struct tpacket4_desc *__tp4_ring_next(const struct tp4_ring *r,
-						    unsigned int i)
+/**
+ * tp4_ring_contiguous - count the slots that lie side by side
+ * @r: ring
+ * @i: position of the first one, as for tp4_ring_at()
+ * @n: maximum number of slots, at least 1
+ *
+ * For loops that go from one descriptor to the next without a call of
+ * tp4_ring_at() for each.
+ *
+ * Return: the number of slots up to the end of the ring's memory, 1 to @n.
+ */
+TP4_API unsigned int tp4_ring_contiguous(const struct tp4_ring *r,
+					 unsigned int i, unsigned int n)
 {
-	return &r->q.ring[(r->q.avail_idx + i) & r->q.ring_mask];
+	unsigned int pos = (r->q.last_used_idx + i) & r->q.ring_mask;
+	unsigned int m = r->q.ring_mask + 1 - pos;
+
+	return m < n ? m : n;
 }
 
-/* Limit n so that the slots from pos on do not wrap around. */
-static inline unsigned int __tp4_ring_straight(const struct tp4_ring *r,
-					       unsigned int pos,
-					       unsigned int n)
+/* Limit n so that the n slots before pos do not wrap around. */
+static inline unsigned int __tp4_ring_back(const struct tp4_ring *r,
+					   unsigned int pos, unsigned int n)
 {
-	unsigned int m = r->q.ring_mask + 1 - (pos & r->q.ring_mask);
+	unsigned int m = ((pos - 1) & r->q.ring_mask) + 1;
 
 	return m < n ? m : n;
 }
@@ -555,16 +567,77 @@ static inline void __tp4_ring_took(struct tp4_ring *r, unsigned int n)
 	r->seen -= n;
 }
 
+/*
+ * Post n slots from pos on, last to first: when the kernel sees the first one,
+ * it can read all of them, and each cache line of four descriptors is
+ * transferred once instead of once per descriptor. Each has its frame already.
+ */
+static inline void __tp4_ring_publish(struct tp4_ring *r, unsigned int pos,
+				      unsigned int n, __u32 len, __u16 offset)
+{
+	struct tpacket4_desc *d, *first;
+	unsigned int m;
+
+	for (; n; n -= m) {
+		m = __tp4_ring_back(r, pos + n, n);
+		first = &r->q.ring[(pos + n - m) & r->q.ring_mask];
+		for (d = first + m; d != first; ) {
+			__tp4_debug_post(r, (--d)->idx);
+			__tp4_desc_publish(d, len, offset, 0);
+		}
+	}
+}
+
+/*
+ * Same, with the frames of n slots of another ring, or of the same one, from
+ * from_pos on: with keep, the packets in them, else len bytes at offset.
+ */
+static inline void __tp4_ring_move(struct tp4_ring *to, unsigned int to_pos,
+				   const struct tp4_ring *from,
+				   unsigned int from_pos, unsigned int n,
+				   int keep, __u32 len, __u16 offset)
+{
+	const struct tpacket4_desc *f;
+	struct tpacket4_desc *t, *first;
+	unsigned int m;
+
+	for (; n; n -= m) {
+		m = __tp4_ring_back(to, to_pos + n, n);
+		m = __tp4_ring_back(from, from_pos + n, m);
+		first = &to->q.ring[(to_pos + n - m) & to->q.ring_mask];
+		f = &from->q.ring[(from_pos + n - m) & from->q.ring_mask] + m;
+		for (t = first + m; t != first; ) {
+			__tp4_debug_post(to, (--f)->idx);
+			if (keep)
+				tp4_desc_move(--t, f);
+			else
+				tp4_desc_give(--t, f->idx, len, offset, 0);
+		}
+	}
+}
+
+/* Same, with these frames. */
+static inline void __tp4_ring_put(struct tp4_ring *r, const __u64 *frames,
+				  unsigned int n)
+{
+	struct tpacket4_desc *d, *first;
+	const __u64 *frame = frames + n;
+	unsigned int m;
+
+	for (; n; n -= m) {
+		m = __tp4_ring_back(r, r->q.avail_idx + n, n);
+		first = &r->q.ring[(r->q.avail_idx + n - m) & r->q.ring_mask];
+		for (d = first + m; d != first; ) {
+			__tp4_debug_post(r, *--frame);
+			tp4_desc_give(--d, *frame, 0, 0, 0);
+		}
+	}
+}
+
 /* Post n of the frames that are held back, each in its own slot. */
 static inline void __tp4_ring_relend(struct tp4_ring *r, unsigned int n)
 {
-	struct tpacket4_desc *ring = r->q.ring;
-	unsigned int i, mask = r->q.ring_mask, first = r->q.avail_idx;
-
-	for (i = first + n; i-- != first; ) {
-		__tp4_debug_post(r, ring[i & mask].idx);
-		__tp4_desc_publish(&ring[i & mask], 0, 0, 0);
-	}
+	__tp4_ring_publish(r, r->q.avail_idx, n, 0, 0);
 	__tp4_ring_gave(r, n);
 	r->held -= n;
 }
@@ -614,18 +687,18 @@ TP4_API void tp4_ring_prepare_poll(struct tp4_ring *r)
 TP4_API unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 {
 	unsigned int pending = tp4_ring_pending(r);
-	unsigned int i, m, n = r->seen;
+	const struct tpacket4_desc *d, *end;
+	unsigned int m, n = r->seen;
 
 	if (max > pending)
 		max = pending;
 	while (n < max) {
-		const struct tpacket4_desc *d = tp4_ring_at(r, n);
-
-		m = __tp4_ring_straight(r, r->q.last_used_idx + n, max - n);
-		for (i = 0; i < m && tp4_desc_ready(d); i++, d++)
+		d = tp4_ring_at(r, n);
+		m = tp4_ring_contiguous(r, n, max - n);
+		for (end = d + m; d != end && tp4_desc_ready(d); d++)
 			__tp4_debug_return(r, d->idx);
-		n += i;
-		if (i < m)
+		n += m - (end - d);
+		if (d != end)
 			break;
 	}
 	r->seen = n;
@@ -666,11 +739,7 @@ TP4_API void tp4_ring_take(struct tp4_ring *r, unsigned int n)
 	__tp4_ring_took(r, n);
 }
 
-/*
- * The functions below post a batch from its last slot to its first. When the
- * kernel sees the first slot, it can read the whole batch, and each cache line
- * of four descriptors is transferred once instead of once per descriptor.
- */
+/* The functions below post a batch from its last slot to its first. */
 
 /**
  * tp4_ring_post - post empty frames (Rx)
@@ -684,15 +753,10 @@ TP4_API unsigned int tp4_ring_post(struct tp4_ring *r,
 				   const __u64 *frames,
 				   unsigned int n)
 {
-	unsigned int i;
-
 	tp4_ring_flush(r);
 	if (n > r->q.num_free)
 		n = r->q.num_free;
-	for (i = n; i--; ) {
-		__tp4_debug_post(r, frames[i]);
-		tp4_desc_give(__tp4_ring_next(r, i), frames[i], 0, 0, 0);
-	}
+	__tp4_ring_put(r, frames, n);
 	__tp4_ring_gave(r, n);
 	return n;
 }
@@ -708,14 +772,15 @@ TP4_API unsigned int tp4_ring_post(struct tp4_ring *r,
 TP4_API unsigned int tp4_ring_fill(struct tp4_ring *r, __u64 first,
 				   unsigned int n)
 {
-	unsigned int i;
+	unsigned int i, mask = r->q.ring_mask;
 
 	tp4_ring_flush(r);
 	if (n > r->q.num_free)
 		n = r->q.num_free;
 	for (i = n; i--; ) {
 		__tp4_debug_post(r, first + i);
-		tp4_desc_give(__tp4_ring_next(r, i), first + i, 0, 0, 0);
+		tp4_desc_give(&r->q.ring[(r->q.avail_idx + i) & mask],
+			      first + i, 0, 0, 0);
 	}
 	__tp4_ring_gave(r, n);
 	return n;
@@ -734,14 +799,9 @@ TP4_API unsigned int tp4_ring_fill(struct tp4_ring *r, __u64 first,
 TP4_API void tp4_ring_exchange(struct tp4_ring *r, const __u64 *frames,
 			       unsigned int n)
 {
-	unsigned int i;
-
 	tp4_ring_flush(r);
 	__tp4_ring_took(r, n);
-	for (i = n; i--; ) {
-		__tp4_debug_post(r, frames[i]);
-		tp4_desc_give(__tp4_ring_next(r, i), frames[i], 0, 0, 0);
-	}
+	__tp4_ring_put(r, frames, n);
 	__tp4_ring_gave(r, n);
 }
 
@@ -760,14 +820,20 @@ TP4_API unsigned int tp4_ring_send(struct tp4_ring *r,
 				   const struct tpacket4_desc *d,
 				   unsigned int n)
 {
-	unsigned int i;
+	const struct tpacket4_desc *from = d + n;
+	struct tpacket4_desc *to, *first;
+	unsigned int m, left;
 
 	if (n > r->q.num_free)
 		return 0;
-	for (i = n; i--; ) {
-		__tp4_debug_post(r, d[i].idx);
-		tp4_desc_give(__tp4_ring_next(r, i), d[i].idx, d[i].len,
-			      d[i].offset, d[i].flags);
+	for (left = n; left; left -= m) {
+		m = __tp4_ring_back(r, r->q.avail_idx + left, left);
+		first = &r->q.ring[(r->q.avail_idx + left - m) &
+				   r->q.ring_mask];
+		for (to = first + m; to != first; ) {
+			__tp4_debug_post(r, (--from)->idx);
+			tp4_desc_move(--to, from);
+		}
 	}
 	__tp4_ring_gave(r, n);
 	return n;
@@ -789,13 +855,10 @@ TP4_API void tp4_ring_recycle(struct tp4_ring *r, unsigned int n)
 	/* Slots were taken before, so the frames move up. */
 	while (n && r->q.num_free != r->held) {
 		/* as many as overwrite nothing that is still to be read */
-		unsigned int i, m = r->q.num_free < n ? r->q.num_free : n;
+		unsigned int m = r->q.num_free < n ? r->q.num_free : n;
 
-		for (i = m; i--; ) {
-			__tp4_debug_post(r, tp4_ring_at(r, i)->idx);
-			tp4_desc_give(__tp4_ring_next(r, i),
-				      tp4_ring_at(r, i)->idx, 0, 0, 0);
-		}
+		__tp4_ring_move(r, r->q.avail_idx, r, r->q.last_used_idx, m,
+				0, 0, 0);
 		__tp4_ring_took(r, m);
 		__tp4_ring_gave(r, m);
 		n -= m;
@@ -828,18 +891,10 @@ TP4_API unsigned int tp4_ring_forward(struct tp4_ring *rx,
 				      struct tp4_ring *tx,
 				      unsigned int n)
 {
-	struct tpacket4_desc *to = tx->q.ring, *from = rx->q.ring;
-	unsigned int to_mask = tx->q.ring_mask, from_mask = rx->q.ring_mask;
-	unsigned int t = tx->q.avail_idx, f = rx->q.last_used_idx;
-	unsigned int i;
-
 	if (n > tx->q.num_free)
 		n = tx->q.num_free;
-	for (i = n; i--; ) {
-		__tp4_debug_post(tx, from[(f + i) & from_mask].idx);
-		tp4_desc_move(&to[(t + i) & to_mask],
-			      &from[(f + i) & from_mask]);
-	}
+	__tp4_ring_move(tx, tx->q.avail_idx, rx, rx->q.last_used_idx, n, 1, 0,
+			0);
 	tp4_ring_take(rx, n);
 	__tp4_ring_gave(tx, n);
 	return n;
@@ -857,20 +912,11 @@ TP4_API unsigned int tp4_ring_refill(struct tp4_ring *tx,
 				     struct tp4_ring *rx,
 				     unsigned int n)
 {
-	struct tpacket4_desc *to = rx->q.ring, *from = tx->q.ring;
-	unsigned int to_mask = rx->q.ring_mask, from_mask = tx->q.ring_mask;
-	unsigned int t, f = tx->q.last_used_idx;
-	unsigned int i;
-
 	tp4_ring_flush(rx);
-	t = rx->q.avail_idx;
 	if (n > rx->q.num_free)
 		n = rx->q.num_free;
-	for (i = n; i--; ) {
-		__tp4_debug_post(rx, from[(f + i) & from_mask].idx);
-		tp4_desc_give(&to[(t + i) & to_mask],
-			      from[(f + i) & from_mask].idx, 0, 0, 0);
-	}
+	__tp4_ring_move(rx, rx->q.avail_idx, tx, tx->q.last_used_idx, n, 0, 0,
+			0);
 	tp4_ring_take(tx, n);
 	__tp4_ring_gave(rx, n);
 	return n;
@@ -891,33 +937,20 @@ TP4_API unsigned int tp4_ring_refill(struct tp4_ring *tx,
 TP4_API void tp4_ring_resend(struct tp4_ring *r, unsigned int n,
 			     __u32 len, __u16 offset)
 {
-	struct tpacket4_desc *d, *ring = r->q.ring;
-	unsigned int i, m;
+	unsigned int m;
 
 	while (n && r->q.num_free) {
 		/* as many as overwrite nothing that is still to be read */
 		m = r->q.num_free < n ? r->q.num_free : n;
-		for (i = m; i--; ) {
-			__tp4_debug_post(r, tp4_ring_at(r, i)->idx);
-			tp4_desc_give(__tp4_ring_next(r, i),
-				      tp4_ring_at(r, i)->idx, len, offset, 0);
-		}
+		__tp4_ring_move(r, r->q.avail_idx, r, r->q.last_used_idx, m,
+				0, len, offset);
 		__tp4_ring_took(r, m);
 		__tp4_ring_gave(r, m);
 		n -= m;
 	}
 
 	/* Else every frame goes back into its own slot. */
-	m = __tp4_ring_straight(r, r->q.avail_idx, n);
-	for (d = ring + (n - m); d != ring; ) {
-		__tp4_debug_post(r, (--d)->idx);
-		__tp4_desc_publish(d, len, offset, 0);
-	}
-	ring = __tp4_ring_next(r, 0);
-	for (d = ring + m; d != ring; ) {
-		__tp4_debug_post(r, (--d)->idx);
-		__tp4_desc_publish(d, len, offset, 0);
-	}
+	__tp4_ring_publish(r, r->q.avail_idx, n, len, offset);
 	__tp4_ring_took(r, n);
 	__tp4_ring_gave(r, n);
 }
