@@ -213,19 +213,22 @@ static unsigned int step_txpush(struct port *p)
 	return n;
 }
 
-static unsigned int step_l2fwd(struct port *p)
+static unsigned int step_l2fwd(struct port *p, bool polls)
 {
 	unsigned int n = p->ops->forward(p, p->max);
 
 	p->n.packets += n;
 	if (n || p->ops->tx_busy(p)) {
-		port_kick(p);
+		/* Busy polling sends, too. */
+		if (!polls || n)
+			port_kick(p);
 		p->ops->tx_reap(p);
 	}
 	return n;
 }
 
-static unsigned int step_once(struct port *p)
+/* With polls, busy polling follows if there are no packets. */
+static unsigned int step_once(struct port *p, bool polls)
 {
 	switch (p->cfg->mode) {
 	case MODE_RXDROP:
@@ -233,7 +236,7 @@ static unsigned int step_once(struct port *p)
 	case MODE_TXPUSH:
 		return step_txpush(p);
 	default:
-		return step_l2fwd(p);
+		return step_l2fwd(p, polls);
 	}
 }
 
@@ -241,17 +244,21 @@ static unsigned int step_once(struct port *p)
 unsigned int port_step(struct port *p)
 {
 	struct tp4_socket s = { .fd = p->fd };
-	unsigned int n = step_once(p);
+	bool polls;
+	unsigned int n;
 	int e;
 
-	/* A sender busy polls with sendto(), which has just been called. */
-	if (n || !p->cfg->busy_poll || !p->rx)
-		return n;
-	/* In copy mode, a packet socket does not busy poll a queue. */
-	if (p->ops->is_packet && !p->cfg->zerocopy)
+	/*
+	 * A sender busy polls with sendto(). In copy mode, a packet socket does
+	 * not busy poll a queue.
+	 */
+	polls = p->cfg->busy_poll && p->rx &&
+		!(p->ops->is_packet && !p->cfg->zerocopy);
+	n = step_once(p, polls);
+	if (n || !polls)
 		return n;
 	e = tp4_busy_poll(&s);
 	if (e)
 		errx(1, "%s: %s", p->cfg->ifname[p->end], strerror(-e));
-	return step_once(p);
+	return step_once(p, false);
 }

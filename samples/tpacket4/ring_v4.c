@@ -18,6 +18,7 @@ struct v4 {
 	__u16 offset;			/* of packets of our own */
 	unsigned int idle;		/* were sent, and are to be sent again */
 	bool cont;			/* Rx is in the middle of a packet */
+	bool forwards;			/* the last round has forwarded packets */
 };
 
 /* --shared: one area for both ends, registered with a socket of its own. */
@@ -142,6 +143,30 @@ static void v4_close(struct port *p)
 	free(v);
 }
 
+/* Swap the addresses of the packets that start in these slots. */
+static void swap_packets(const struct v4 *v, const struct tpacket4_desc *d,
+			 const struct tpacket4_desc *end, bool cont)
+{
+	/* A copy, which no store to a packet makes the compiler load again */
+	const struct tp4_area area = v->area;
+
+	for (; d != end; d++) {
+		if (!cont)
+			swap_macs(tp4_data(&area, d));
+		cont = d->flags & TP4_PKT_CONT;
+	}
+}
+
+static unsigned int count_packets(const struct tpacket4_desc *d,
+				  const struct tpacket4_desc *end)
+{
+	unsigned int n = 0;
+
+	for (; d != end; d++)
+		n += !(d->flags & TP4_PKT_CONT);
+	return n;
+}
+
 /*
  * Look at n descriptors that have come back on Rx; return how many packets
  * end among them. With swap, do what l2fwd does to each packet.
@@ -149,31 +174,32 @@ static void v4_close(struct port *p)
 static inline unsigned int look(struct port *p, struct v4 *v, unsigned int n,
 				bool swap)
 {
-	/* Copies, which no store to a packet makes the compiler load again */
-	const struct tp4_ring rx = v->sock->rx;
-	const struct tp4_area area = v->area;
-	const bool verify = p->cfg->verify;
-	unsigned int i, packets = n;
-	bool cont = v->cont;
-	__u64 bytes = 0;
+	const struct tp4_ring *rx = &v->sock->rx;
+	unsigned int i, m, packets = 0;
 	__u8 error = 0;
 
-	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = tp4_ring_at(&rx, i);
+	for (i = 0; i < n; i += m) {
+		const struct tpacket4_desc *d, *end, *from = tp4_ring_at(rx, i);
+		__u64 bytes = 0;
+		__u8 flags = 0;
 
-		if (swap && !cont)
-			swap_macs(tp4_data(&area, d));
-		bytes += d->len;
-		error |= d->error;
-		if (verify)
-			packet_check(p, tp4_data(&area, d), d->len);
-		cont = d->flags & TP4_PKT_CONT;
-		packets -= cont;
+		m = tp4_ring_contiguous(rx, i, n - i);
+		end = from + m;
+		for (d = from; d != end; d++) {
+			bytes += d->len;
+			error |= d->error;
+			flags |= d->flags;
+		}
+		p->n.bytes += bytes;
+		packets += flags & TP4_PKT_CONT ? count_packets(from, end) : m;
+		if (swap)
+			swap_packets(v, from, end, v->cont);
+		for (d = from; p->cfg->verify && d != end; d++)
+			packet_check(p, tp4_data(&v->area, d), d->len);
+		v->cont = end[-1].flags & TP4_PKT_CONT;
 	}
 	if (error)
-		check(tp4_ring_error(&rx, n), TP4_IN_RX, "receive");
-	v->cont = cont;
-	p->n.bytes += bytes;
+		check(tp4_ring_error(rx, n), TP4_IN_RX, "receive");
 	return packets;
 }
 
@@ -271,13 +297,16 @@ static unsigned int tx_lost(const struct v4 *v, unsigned int n)
 /* Returned slots, without the idle ones */
 static unsigned int tx_ready(struct v4 *v, unsigned int max, unsigned int *lost)
 {
-	unsigned int i, n = tp4_ring_peek(&v->sock->tx, max);
-	/* A copy, which is not loaded again for each slot */
-	const struct tp4_ring tx = v->sock->tx;
+	unsigned int i, m, n = tp4_ring_peek(&v->sock->tx, max);
+	const struct tpacket4_desc *d, *end;
 	__u8 error = 0;
 
-	for (i = v->idle; i < n; i++)
-		error |= tp4_ring_at(&tx, i)->error;
+	for (i = v->idle; i < n; i += m) {
+		d = tp4_ring_at(&v->sock->tx, i);
+		m = tp4_ring_contiguous(&v->sock->tx, i, n - i);
+		for (end = d + m; d != end; d++)
+			error |= d->error;
+	}
 	*lost = error ? tx_lost(v, n) : 0;
 	return n - v->idle;
 }
@@ -311,11 +340,15 @@ static bool v4_tx_busy(struct port *p)
 	return tp4_ring_pending(&v->sock->tx);
 }
 
+/*
+ * As with AF_XDP: while packets are received, the driver processes forwarded
+ * ones. Kick it for those left on the ring when no more are received.
+ */
 static bool v4_need_kick(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	return tp4_need_kick(v->sock);
+	return !(p->zerocopy && v->forwards) && tp4_need_kick(v->sock);
 }
 
 static unsigned int v4_forward(struct port *p, unsigned int max)
@@ -328,6 +361,7 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 	n = tp4_ring_peek(&v->sock->rx, max);
 	if (!n && p->cfg->poll)
 		tp4_ring_prepare_poll(&v->sock->rx);
+	v->forwards = n;
 	packets = look(p, v, n, true);
 	tp4_ring_forward(&v->sock->rx, &v->sock->tx, n);
 	return packets;
