@@ -26,6 +26,7 @@ BUSY_US = 20  # only poll() uses the value
 RATE = 100_000  # packets per second for tcpdump on veth
 BURST = 64
 BUFFER_KIB = 32768  # tcpdump -B: on overload, the buffer's size matters, too
+LINK_S = 20
 ETHERTYPE = "88b5"  # for experiments
 
 
@@ -54,6 +55,17 @@ def find_port(driver: str) -> str:
     sys.exit(f"bench: no port of {driver}")
 
 
+def wait_for_link(ends: list[str]) -> None:
+    """A port that was set up or reset receives nothing for some seconds."""
+    deadline = time.monotonic() + LINK_S
+    for end in ends:
+        while (NET / end / "carrier").read_text() != "1\n":
+            if time.monotonic() > deadline:
+                sys.exit(f"bench: no link on {end}")
+            time.sleep(0.1)
+    time.sleep(1)
+
+
 def set_up(device: str, queues: int) -> list[str]:
     """Prepare the device; returns the names of its ends."""
     if device == "veth":
@@ -77,7 +89,7 @@ def set_up(device: str, queues: int) -> list[str]:
         # Only packets of the benchmark: no neighbour discovery
         Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
         run("ip", "link", "set", end, "up")
-    time.sleep(1)
+    wait_for_link(ends)
     return ends
 
 
@@ -92,7 +104,7 @@ def set_queues(device: str, ends: list[str], queues: int) -> bool:
         if len(list((NET / end / "queues").glob("rx-*"))) != queues:
             print(f"skipped: {device} has no {queues} queues here")
             return False
-    time.sleep(1)
+    wait_for_link(ends)
     return True
 
 
