@@ -18,7 +18,7 @@ struct v4 {
 	__u16 offset;			/* of packets of our own */
 	unsigned int idle;		/* were sent, and are to be sent again */
 	bool cont;			/* Rx is in the middle of a packet */
-	bool forwards;			/* the last round has forwarded packets */
+	bool busy;			/* the last batch was full */
 };
 
 /* --shared: one area for both ends, registered with a socket of its own. */
@@ -340,15 +340,12 @@ static bool v4_tx_busy(struct port *p)
 	return tp4_ring_pending(&v->sock->tx);
 }
 
-/*
- * As with AF_XDP: while packets are received, the driver processes forwarded
- * ones. Kick it for those left on the ring when no more are received.
- */
+/* After a full batch, there may be more: kick the driver for all of them. */
 static bool v4_need_kick(struct port *p)
 {
 	struct v4 *v = p->ring;
 
-	return !(p->zerocopy && v->forwards) && tp4_need_kick(v->sock);
+	return !v->busy && tp4_need_kick(v->sock);
 }
 
 static unsigned int v4_forward(struct port *p, unsigned int max)
@@ -361,7 +358,7 @@ static unsigned int v4_forward(struct port *p, unsigned int max)
 	n = tp4_ring_peek(&v->sock->rx, max);
 	if (!n && p->cfg->poll)
 		tp4_ring_prepare_poll(&v->sock->rx);
-	v->forwards = n;
+	v->busy = p->zerocopy && n == p->cfg->batch;
 	packets = look(p, v, n, true);
 	tp4_ring_forward(&v->sock->rx, &v->sock->tx, n);
 	return packets;
