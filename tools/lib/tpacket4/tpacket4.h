@@ -697,7 +697,7 @@ TP4_API unsigned int tp4_ring_peek(struct tp4_ring *r, unsigned int max)
 		m = tp4_ring_contiguous(r, n, max - n);
 		for (end = d + m; d != end && tp4_desc_ready(d); d++)
 			__tp4_debug_return(r, d->idx);
-		n += m - (end - d);
+		n += m - (unsigned int)(end - d);
 		if (d != end)
 			break;
 	}
