@@ -171,7 +171,8 @@ static u64 tp4_fanout_form(const struct tp4_frame *frame)
 	const size_t at = offsetof(struct tp4_frame, len);
 	u64 form;
 
-	static_assert(sizeof(*frame) - at == sizeof(form));
+	static_assert(sizeof(struct tp4_frame) -
+		      offsetof(struct tp4_frame, len) == sizeof(form));
 	memcpy(&form, (const void *)frame + at, sizeof(form));
 	return form;
 }
