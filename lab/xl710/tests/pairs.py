@@ -114,6 +114,8 @@ def bound(n: int, **kw: bool) -> V4:
     except OSError:
         z.close()
         raise
+    if z.rx:
+        list(z.receive())  # packets of the device that came by copy before
     return z
 
 
