@@ -103,6 +103,7 @@ struct tp4_fanout_member {
  * @group:	the group that it feeds
  * @dev:	its device
  * @skb:	a packet, for BPF programs and the flow dissector
+ * @view:	a packet in its frame, for BPF programs that only load its data
  * @eth:	the link layer header of the packet that @skb is set to
  * @form:	the form of that packet, if a packet with the same header and form only
  *		differs from it in its data: it has no VLAN tag and is short, see
@@ -131,6 +132,7 @@ struct tp4_fanout {
 	struct packet_fanout		*group;
 	struct net_device		*dev;
 	struct sk_buff			*skb;
+	struct sk_buff			view;
 	u64				eth[2];
 	u64				form;
 	u8				dev_addr[ETH_ALEN + 2];
@@ -343,6 +345,39 @@ static u32 tp4_fanout_run_bpf(struct tp4_fanout *fo, struct tp4_packet_array *a,
 	return bpf_prog_run(prog, skb);
 }
 
+/* Run a program for a packet that it cannot see in its frame: the stack removes
+ * the VLAN tag.
+ */
+static noinline u32 tp4_fanout_run_moved(struct tp4_fanout *fo,
+					 struct tp4_packet_array *a, u32 pos,
+					 const struct bpf_prog *prog)
+{
+	return bpf_prog_run(prog, tp4_fanout_set_all(fo, a, pos));
+}
+
+/* Run a program that only loads data of the packet, on its frame. User space may
+ * change that, but only the choice depends on it: such a program uses no other
+ * members of the skb than these.
+ */
+static __always_inline u32
+tp4_fanout_run_loads(struct tp4_fanout *fo, struct tp4_packet_array *a,
+		     const struct tp4_frame *frame, u32 pos,
+		     const struct bpf_prog *prog)
+{
+	void *data = (void *)tp4_fanout_data(a, frame);
+	struct sk_buff *skb = &fo->view;
+	u32 len = frame->len;
+
+	if (unlikely(len < ETH_HLEN ||
+		     eth_type_vlan(READ_ONCE(((struct ethhdr *)data)->h_proto))))
+		return tp4_fanout_run_moved(fo, a, pos, prog);
+	skb->head = data;
+	skb->data = data + ETH_HLEN;
+	skb->len = len - ETH_HLEN;
+	skb_set_tail_pointer(skb, skb->len);
+	return bpf_prog_run(prog, skb);
+}
+
 /* Same as @value % @num. Numbers of programs are seldom too large. */
 static u32 tp4_fanout_modulo(u32 value, u32 num)
 {
@@ -380,6 +415,9 @@ static __always_inline u32 tp4_fanout_choose(struct tp4_fanout *fo,
 			break;
 		return reciprocal_scale(value, num);
 	case PACKET_FANOUT_CBPF:
+		value = tp4_fanout_run_loads(fo, a, frame, pos, prog);
+		return tp4_fanout_modulo(value, num);
+	case PACKET_FANOUT_EBPF:
 		return tp4_fanout_modulo(tp4_fanout_run_bpf(fo, a, pos, prog),
 					 num);
 	case PACKET_FANOUT_XDP:
@@ -617,6 +655,21 @@ static noinline u32 tp4_fanout_choose_bpf(struct tp4_fanout *fo,
 		fo->form = 0;
 	/* Once, not for each packet */
 	migrate_disable();
+	end = tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_EBPF, prog, 0);
+	migrate_enable();
+	return end;
+}
+
+/* For classic BPF, which mostly does nothing but load data */
+static noinline u32 tp4_fanout_choose_cbpf(struct tp4_fanout *fo,
+					   struct tp4_packet_array *a, u32 end,
+					   u32 num)
+{
+	const struct bpf_prog *prog = rcu_dereference(fo->group->tp4_loads);
+
+	if (unlikely(!prog))
+		return tp4_fanout_choose_bpf(fo, a, end, num);
+	migrate_disable();
 	end = tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_CBPF, prog, 0);
 	migrate_enable();
 	return end;
@@ -706,6 +759,7 @@ static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
 	case PACKET_FANOUT_HASH:
 		return tp4_fanout_choose_hash(fo, a, end, num);
 	case PACKET_FANOUT_CBPF:
+		return tp4_fanout_choose_cbpf(fo, a, end, num);
 	case PACKET_FANOUT_EBPF:
 		return tp4_fanout_choose_bpf(fo, a, end, num);
 	case PACKET_FANOUT_XDP:
@@ -1056,6 +1110,7 @@ tp4_fanout_new(struct packet_fanout *group, struct net_device *dev,
 		       group->flags & flag;
 	fo->skb->skb_iif = dev->ifindex;
 	skb_record_rx_queue(fo->skb, queue_pair);
+	fo->view.network_header = ETH_HLEN;
 	return fo;
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_new);
@@ -1070,6 +1125,40 @@ VISIBLE_IF_KUNIT void tp4_fanout_free(struct tp4_fanout *fo)
 	kvfree(fo);
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_free);
+
+/* Check whether a program only loads data and the length of the packet. */
+static bool tp4_fanout_only_loads(const struct bpf_prog *prog)
+{
+	const struct sock_fprog_kern *classic = prog->orig_prog;
+	unsigned int i;
+
+	if (!classic)
+		return false;
+	for (i = 0; i < classic->len; i++) {
+		const struct sock_filter *insn = &classic->filter[i];
+
+		if (BPF_CLASS(insn->code) == BPF_LD &&
+		    BPF_MODE(insn->code) == BPF_ABS &&
+		    insn->k >= (u32)SKF_AD_OFF)
+			return false;
+	}
+	return true;
+}
+
+/**
+ * tp4_fanout_set_bpf() - set the BPF program of a group
+ * @f:		the group
+ * @prog:	the program, which has its original if it is a classic one, or NULL
+ *
+ * Context: Under @f->lock. The caller waits for a grace period before it frees the
+ * program before.
+ */
+void tp4_fanout_set_bpf(struct packet_fanout *f, struct bpf_prog *prog)
+{
+	if (prog && !tp4_fanout_only_loads(prog))
+		prog = NULL;
+	rcu_assign_pointer(f->tp4_loads, prog);
+}
 
 /* Check whether all members can be fed: they have V4 rings. */
 static bool tp4_fanout_may_feed(struct packet_fanout *f)

@@ -8,6 +8,7 @@
 #include "internal.h"
 #include "tp4_array.h"
 
+struct bpf_prog;
 struct tp4_fanout;
 
 #ifdef CONFIG_PACKET_V4
@@ -31,6 +32,7 @@ int tp4_fanout_start(struct tp4_zc_ring *ring, struct packet_sock *po,
 		     struct net_device *dev, int queue_pair);
 void tp4_fanout_stop(struct tp4_zc_ring *ring);
 int tp4_fanout_flush(struct tp4_packet_array *a, u32 end);
+void tp4_fanout_set_bpf(struct packet_fanout *f, struct bpf_prog *prog);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 struct tp4_fanout *tp4_fanout_new(struct packet_fanout *group,
@@ -42,6 +44,11 @@ static inline bool tp4_fanout_may_join(const struct packet_fanout *f,
 				       const struct packet_sock *po)
 {
 	return true;
+}
+
+static inline void tp4_fanout_set_bpf(struct packet_fanout *f,
+				      struct bpf_prog *prog)
+{
 }
 #endif
 

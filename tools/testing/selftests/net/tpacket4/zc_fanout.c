@@ -521,6 +521,59 @@ TEST_F(fanout, hash)
 		expect_same_for_paged(_metadata, self, stack[F_UDP]);
 }
 
+static int set_cbpf(struct _test_data_fanout *self, struct sock_filter *insns,
+		    unsigned int nr)
+{
+	struct sock_fprog prog = { .len = nr, .filter = insns };
+
+	return pv4_setopt(self->g.feed.s.fd, PACKET_FANOUT_DATA, &prog,
+			  sizeof(prog));
+}
+
+/* A program finds the port behind options and without the tag, and it can use
+ * all that the skb of a packet has.
+ */
+TEST_F(fanout, cbpf_of_flows)
+{
+	struct sock_filter port[] = {
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 1),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_filter is_ip[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SKF_AD_OFF + SKF_AD_PROTOCOL),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	const unsigned int forms[] = { F_UDP, F_TAGGED, F_OPTIONS };
+	unsigned char owner[FLOWS];
+	unsigned int i, k;
+
+	ASSERT_EQ(0, start(self, PACKET_FANOUT_CBPF));
+	ASSERT_EQ(0, set_cbpf(self, port, ARRAY_SIZE(port)));
+	for (k = 0; k < ARRAY_SIZE(forms); k++) {
+		spread_flows(_metadata, self, forms[k], owner);
+		for (i = 0; i < FLOWS; i++)
+			EXPECT_EQ(i % 2, owner[i]);
+	}
+	ASSERT_EQ(0, set_cbpf(self, is_ip, ARRAY_SIZE(is_ip)));
+	for (k = 0; k < ARRAY_SIZE(forms); k++) {
+		spread_flows(_metadata, self, forms[k], owner);
+		for (i = 0; i < FLOWS; i++)
+			EXPECT_EQ(1, owner[i]);
+	}
+	spread_flows(_metadata, self, F_IPV6, owner);
+	for (i = 0; i < FLOWS; i++)
+		EXPECT_EQ(0, owner[i]);
+	/* the first kind again, after the second */
+	ASSERT_EQ(0, set_cbpf(self, port, ARRAY_SIZE(port)));
+	spread_flows(_metadata, self, F_UDP, owner);
+	for (i = 0; i < FLOWS; i++)
+		EXPECT_EQ(i % 2, owner[i]);
+	group_expect_back(_metadata, &self->g);
+}
+
 /* ---- what a member gets ---- */
 
 TEST_F(fanout, metadata)
