@@ -325,11 +325,33 @@ static void i40e_tp4_rx_flush(struct i40e_ring *rx_ring, void *arg)
 	tp4a_flush(rx_ring->tp4->rx);
 }
 
+static void i40e_tp4_rx_meta(struct i40e_ring *rx_ring, u32 ntc,
+			     struct tp4_frame_set *p)
+{
+	tp4f_set_from_skb(p, i40e_tp4_meta_skb(rx_ring,
+					       I40E_RX_DESC(rx_ring, ntc)));
+}
+
 static const struct i40e_tp4_rx_ops i40e_tp4_rx_ops = {
 	.sync = tp4f_dma_sync_for_cpu,
 	.packet = i40e_tp4_rx_packet,
 	.flush = i40e_tp4_rx_flush,
 };
+
+static const struct i40e_tp4_rx_ops i40e_tp4_rx_meta_ops = {
+	.sync = tp4f_dma_sync_for_cpu,
+	.packet = i40e_tp4_rx_packet,
+	.flush = i40e_tp4_rx_flush,
+	.meta = i40e_tp4_rx_meta,
+};
+
+/* noinline, so that rings without metadata are not slowed down */
+static noinline int i40e_tp4_receive_meta(struct i40e_ring *rx_ring, int budget)
+{
+	return i40e_tp4_receive(rx_ring, rx_ring->tp4->rx,
+				&i40e_tp4_rx_meta_ops, I40E_TP4_RX_PLAIN_MASK,
+				budget, NULL, NULL);
+}
 
 /**
  * i40e_tp4_clean_rx_irq() - receive on a zero-copy queue pair
@@ -351,10 +373,12 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	tp4->xdp.tx = 0;
 	tp4->xdp.redirect = 0;
 	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
-	done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
-				tp4a_has_meta(tp4->rx) ? 0 :
-				I40E_TP4_RX_PLAIN_MASK, budget, NULL,
-				NULL);
+	if (tp4a_has_meta(tp4->rx))
+		done = i40e_tp4_receive_meta(rx_ring, budget);
+	else
+		done = i40e_tp4_receive(rx_ring, tp4->rx, &i40e_tp4_rx_ops,
+					I40E_TP4_RX_PLAIN_MASK, budget, NULL,
+					NULL);
 	/* The ordinary path does not count what the program drops, either. */
 	for (; unlikely(tp4->xdp.errors); tp4->xdp.errors--)
 		dev_core_stats_rx_dropped_inc(rx_ring->netdev);

@@ -29,6 +29,8 @@
  * @packet:	receive a packet of @nr descriptors that is not plain; returns
  *		its length, or 0 if the descriptors hold no valid packet
  * @flush:	pass the packets to the sink
+ * @meta:	set what the descriptor @ntc says of the plain packet that @p starts
+ *		with; NULL if the packets have no metadata
  *
  * @packet and @flush get the last argument of i40e_tp4_receive().
  */
@@ -36,6 +38,8 @@ struct i40e_tp4_rx_ops {
 	void	(*sync)(const struct tp4_frame_set *p, u32 len);
 	u32	(*packet)(struct i40e_ring *rx_ring, u32 nr, void *arg);
 	void	(*flush)(struct i40e_ring *rx_ring, void *arg);
+	void	(*meta)(struct i40e_ring *rx_ring, u32 ntc,
+			struct tp4_frame_set *p);
 };
 
 static inline u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
@@ -101,6 +105,10 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		dma_rmb();
 		ops->sync(&p, size);
 		tp4f_set_len(&p, size);
+		if (ops->meta) {
+			p.start = p.curr;
+			ops->meta(rx_ring, ntc, &p);
+		}
 		sum += size;
 		p.curr++;
 		if (unlikely(++ntc == count))
