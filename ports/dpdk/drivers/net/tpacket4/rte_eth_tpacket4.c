@@ -130,11 +130,12 @@ struct rx_queue {
 	uint64_t rearm;		/* first eight bytes that Rx writes to an mbuf */
 	unsigned int next;	/* slot to read next */
 	unsigned int nr_spare;
-	void *spare[MAX_SPARE];	/* mbufs for the ring */
+	void *spare[MAX_SPARE];	/* mbufs of the pool, the last nr_spare */
 	struct rte_mbuf *head, *tail;	/* packet whose last frame is to come */
 	struct queue_pair *pair;
 	uint64_t packets, bytes, errors;
 	unsigned int lead;
+	uint32_t room;		/* for data that is copied to an mbuf */
 	bool busy_poll, scatter, meta, check_ip;
 	bool skip;		/* the rest of a packet is dropped */
 	uint16_t nr;
@@ -356,6 +357,7 @@ poll_device(struct rx_queue *q)
 #define DESC_CONT	((uint64_t)TP4_PKT_CONT << 56)
 #define DESC_META	((uint64_t)TP4_META << 56)
 #define DESC_ERROR	((uint64_t)UINT8_MAX << 48)
+#define DESC_ANY	(DESC_ERROR | (uint64_t)UINT8_MAX << 56)
 
 static inline uint64_t
 read_desc(const struct tpacket4_desc *d)
@@ -370,7 +372,7 @@ read_desc(const struct tpacket4_desc *d)
 }
 
 static inline void
-set_received(struct rte_mbuf *m, uint64_t rearm, uint16_t offset, uint32_t len)
+set_received(struct rte_mbuf *m, uint64_t rearm, uint64_t offset, uint32_t len)
 {
 #if RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
 	rearm += offset;
@@ -379,7 +381,6 @@ set_received(struct rte_mbuf *m, uint64_t rearm, uint16_t offset, uint32_t len)
 	memcpy(&m->data_off, &rearm, sizeof(rearm));
 	m->data_off += offset;
 #endif
-	m->ol_flags = 0;
 	m->packet_type = 0;
 	m->pkt_len = len;
 	m->data_len = len;
@@ -388,7 +389,7 @@ set_received(struct rte_mbuf *m, uint64_t rearm, uint16_t offset, uint32_t len)
 static inline void
 read_meta(struct rte_mbuf *m, const struct tpacket4_meta *meta)
 {
-	uint64_t flags = 0;
+	uint64_t flags = m->ol_flags;
 
 	if (meta->flags & TP4_META_RX_CSUM_VALID)
 		flags |= RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -464,16 +465,16 @@ drop_frame(struct rx_queue *q, struct rte_mbuf *m)
 	q->head = NULL;
 }
 
-/* Gets mbufs for the slots whose mbufs the program gets. Returns their number. */
+/* Gets mbufs of the pool. Returns their number. */
 static __rte_noinline unsigned int
 refill_spare(struct rx_queue *q)
 {
 	unsigned int nr = q->nr_spare;
 
-	if (!rte_mempool_get_bulk(q->pool, &q->spare[nr], MAX_SPARE - nr)) {
+	if (!rte_mempool_get_bulk(q->pool, q->spare, MAX_SPARE - nr)) {
 		q->nr_spare = MAX_SPARE;
 	} else if (!nr) {
-		if (rte_mempool_get(q->pool, q->spare))
+		if (rte_mempool_get(q->pool, &q->spare[MAX_SPARE - 1]))
 			rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
 		else
 			q->nr_spare = 1;
@@ -481,79 +482,49 @@ refill_spare(struct rx_queue *q)
 	return q->nr_spare;
 }
 
-/*
- * All slots are posted at any time: the mbuf of a slot that was returned is replaced by a
- * spare one. The first slot of a burst is posted last, so that the kernel sees all at once.
- */
-static __rte_always_inline uint16_t
-receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
+static inline void *
+get_spare(struct rx_queue *q)
 {
-	struct tpacket4_desc *const ring = q->ring.q.ring;
-	const struct tpacket4_desc *const ring_end = ring + q->ring.q.ring_mask + 1;
-	struct tpacket4_desc *const first = &ring[q->next & q->ring.q.ring_mask], *d = first;
-	struct rte_mbuf **to = bufs;
-	uint64_t idx, first_idx = 0;
-	void *const *spare, *const *last;
-	uint64_t bytes = 0;
+	return q->spare[MAX_SPARE - q->nr_spare--];
+}
 
-	if (read_desc(first) & DESC_KERNEL && !poll_device(q))
-		return 0;
-	if (unlikely(q->nr_spare < nb))
-		nb = RTE_MIN(nb, refill_spare(q));
-	spare = q->spare + q->nr_spare;
-	last = spare - RTE_MIN(nb, q->ring.q.ring_mask + 1);
-	while (spare != last) {
+/*
+ * What receive() leaves: packets of several frames, and frames without a packet, for example.
+ * There are as many spare mbufs as @nb.
+ */
+static __rte_noinline uint16_t
+receive_rest(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb)
+{
+	const struct tp4_ring *r = &q->ring;
+	uint16_t got = 0;
+
+	while (nb--) {
+		struct tpacket4_desc *d = &r->q.ring[q->next & r->q.ring_mask];
+		uint64_t state = read_desc(d);
 		struct rte_mbuf *m;
-		uint64_t state;
 
-		state = read_desc(d);
 		if (state & DESC_KERNEL)
 			break;
 		m = idx_to_mbuf(q->base, d->idx);
-		idx = mbuf_to_idx(q->base, *--spare);
-		if (likely(d != first))
-			tp4_desc_give(d, idx, 0, 0, 0);
-		else
-			first_idx = idx;
-		if (unlikely(++d == ring_end))
-			d = ring;
-		if (unlikely(state & DESC_ERROR)) {
+		tp4_desc_give(d, mbuf_to_idx(q->base, get_spare(q)), 0, 0, 0);
+		q->next++;
+		if (state & DESC_ERROR) {
 			drop_frame(q, m);
 			continue;
 		}
-		set_received(m, q->rearm, state >> 32, state);
-		bytes += (uint32_t)state;
-		if (meta && state & DESC_META)
+		set_received(m, q->rearm, (uint16_t)(state >> 32), state);
+		m->ol_flags = 0;
+		q->bytes += (uint32_t)state;
+		if (state & DESC_META)
 			read_meta(m, (void *)((uint8_t *)m + q->lead));
-		if (unlikely(state & DESC_CONT || q->head)) {
-			m = add_segment(q, m, state & DESC_CONT);
-			if (!m)
-				continue;
-		}
-		if (meta && q->check_ip)
+		m = add_segment(q, m, state & DESC_CONT);
+		if (!m)
+			continue;
+		if (q->check_ip)
 			check_ipv4(m);
-		*to++ = m;
+		bufs[got++] = m;
 	}
-	nb = q->spare + q->nr_spare - spare;
-	if (nb)
-		tp4_desc_give(first, first_idx, 0, 0, 0);
-	q->nr_spare -= nb;
-	q->next += nb;
-	q->packets += to - bufs;
-	q->bytes += bytes;
-	return to - bufs;
-}
-
-static uint16_t
-eth_rx(void *queue, struct rte_mbuf **bufs, uint16_t nb)
-{
-	return receive(queue, bufs, nb, false);
-}
-
-static uint16_t
-eth_rx_meta(void *queue, struct rte_mbuf **bufs, uint16_t nb)
-{
-	return receive(queue, bufs, nb, true);
+	return got;
 }
 
 /* Appends the data of a frame to a packet, in as many mbufs as it takes. */
@@ -574,7 +545,7 @@ append_data(struct rte_mempool *pool, struct rte_mbuf *head, const uint8_t *data
 			continue;
 		}
 		room = RTE_MIN(room, len);
-		rte_memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len), data, room);
+		memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len), data, room);
 		m->data_len += room;
 		head->pkt_len += room;
 		data += room;
@@ -583,65 +554,175 @@ append_data(struct rte_mempool *pool, struct rte_mbuf *head, const uint8_t *data
 	return true;
 }
 
-/* The same as receive(), with an area of the driver's */
-static uint16_t
-eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+/* Copies a frame to a packet. Returns the packet if it is complete, else NULL. */
+static struct rte_mbuf *
+copy_frame(struct rx_queue *q, const struct tpacket4_desc *d)
 {
-	struct rx_queue *q = queue;
 	const struct tp4_area *area = &q->pair->own;
-	unsigned int i, n, got = 0;
+	struct rte_mbuf *m = q->head;
 
-	n = tp4_ring_peek(&q->ring, nb);
-	if (!n && poll_device(q))
-		n = tp4_ring_peek(&q->ring, nb);
-	for (i = 0; i < n; i++) {
-		const struct tpacket4_desc *d = tp4_ring_at(&q->ring, i);
-		struct rte_mbuf *m = q->head;
-
-		if (d->error) {
-			rte_pktmbuf_free(m);
-			q->head = NULL;
-			q->skip = false;
-			continue;
-		}
-		if (q->skip) {
-			q->skip = d->flags & TP4_PKT_CONT;
-			continue;
-		}
-		if (!m) {
-			m = rte_pktmbuf_alloc(q->pool);
-			if (!m)
-				break;
-			m->port = q->pair->port;
-			if (q->meta && d->flags & TP4_META)
-				read_meta(m, tp4_meta(area, d));
-		}
-		if (!append_data(q->pool, m, tp4_data(area, d), d->len)) {
-			rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
-			rte_pktmbuf_free(m);
-			q->head = NULL;
-			q->skip = d->flags & TP4_PKT_CONT;
-			continue;
-		}
+	q->head = NULL;
+	if (d->error) {
+		rte_pktmbuf_free(m);
+		q->skip = false;
+		return NULL;
+	}
+	if (q->skip) {
+		q->skip = d->flags & TP4_PKT_CONT;
+		return NULL;
+	}
+	if (!m) {
+		m = get_spare(q);
+		set_received(m, q->rearm, 0, 0);
+		m->ol_flags &= RTE_MBUF_F_EXTERNAL;
+		if (q->meta && d->flags & TP4_META)
+			read_meta(m, tp4_meta(area, d));
+	}
+	if (!append_data(q->pool, m, tp4_data(area, d), d->len)) {
+		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
+		rte_pktmbuf_free(m);
+		q->skip = d->flags & TP4_PKT_CONT;
+		return NULL;
+	}
+	if (d->flags & TP4_PKT_CONT) {
 		q->head = m;
-		if (d->flags & TP4_PKT_CONT)
+		return NULL;
+	}
+	if (m->nb_segs > 1 && !q->scatter) {
+		rte_pktmbuf_free(m);
+		q->errors++;
+		return NULL;
+	}
+	q->bytes += m->pkt_len;
+	return m;
+}
+
+/* The same as receive_rest(), with an area of the driver's */
+static __rte_noinline uint16_t
+copy_rest(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb)
+{
+	const struct tp4_ring *r = &q->ring;
+	uint16_t got = 0;
+
+	while (nb--) {
+		struct tpacket4_desc *d = &r->q.ring[q->next & r->q.ring_mask];
+		struct rte_mbuf *m;
+
+		if (read_desc(d) & DESC_KERNEL)
+			break;
+		m = copy_frame(q, d);
+		tp4_desc_give(d, d->idx, 0, 0, 0);
+		q->next++;
+		if (!m)
 			continue;
-		q->head = NULL;
-		if (m->nb_segs > 1 && !q->scatter) {
-			rte_pktmbuf_free(m);
-			q->errors++;
-			continue;
-		}
-		q->bytes += m->pkt_len;
 		if (q->check_ip)
 			check_ipv4(m);
 		bufs[got++] = m;
 	}
-	if (i < n && !i)
-		rte_eth_devices[q->pair->port].data->rx_mbuf_alloc_failed++;
-	tp4_ring_recycle(&q->ring, i);
-	q->packets += got;
 	return got;
+}
+
+/*
+ * Takes a packet of one frame, @state, from a slot, which gets another frame: that of the mbuf
+ * @spare, or the same one if the packet is copied to @spare. @base and @rearm are the queue's:
+ * the compiler cannot know that they stay the same.
+ */
+static __rte_always_inline struct rte_mbuf *
+take_packet(const struct rx_queue *q, uint8_t *base, uint64_t rearm, struct tpacket4_desc *d,
+	    uint64_t state, struct rte_mbuf *spare, const bool meta, const bool copy)
+{
+	struct rte_mbuf *m;
+	uint8_t *frame;
+
+	if (copy) {
+		m = spare;
+		frame = base + d->idx * OWN_FRAME;
+		set_received(m, rearm, 0, state);
+		m->ol_flags &= RTE_MBUF_F_EXTERNAL;
+		memcpy(rte_pktmbuf_mtod(m, void *), frame + (uint16_t)(state >> 32),
+		       (uint32_t)state);
+	} else {
+		m = idx_to_mbuf(base, d->idx);
+		frame = (uint8_t *)m + q->lead;
+		d->idx = mbuf_to_idx(base, spare);
+		set_received(m, rearm, meta ? (uint16_t)(state >> 32) : state >> 32, state);
+		m->ol_flags = 0;
+	}
+	if (meta && state & DESC_META)
+		read_meta(m, (void *)frame);
+	if (meta && q->check_ip)
+		check_ipv4(m);
+	return m;
+}
+
+/*
+ * All slots are posted at any time. The first slot of a burst is posted last, so that the
+ * kernel sees all at once. The loop ends at the end of the ring; the rest of the burst does not
+ * wait, as few packets that go round would come in ever smaller bursts.
+ */
+static __rte_always_inline uint16_t
+receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta, const bool copy)
+{
+	const uint64_t special = meta ? DESC_ANY & ~DESC_META : DESC_ANY, rearm = q->rearm;
+	const uint32_t room = copy ? q->room : UINT32_MAX;
+	unsigned int at = q->next & q->ring.q.ring_mask;
+	struct tpacket4_desc *const first = &q->ring.q.ring[at], *d = first;
+	uint64_t state = read_desc(first), bytes;
+	uint8_t *const base = q->base;
+	void *const *spare;
+	size_t i = 0, run;
+
+	if (state & DESC_KERNEL) {
+		if (!poll_device(q))
+			return 0;
+		state = read_desc(first);
+		if (state & DESC_KERNEL)
+			return 0;
+	}
+	if (unlikely(q->nr_spare < nb))
+		nb = RTE_MIN(nb, refill_spare(q));
+	if (unlikely(!nb))
+		return 0;
+	spare = &q->spare[MAX_SPARE - q->nr_spare];
+	run = RTE_MIN(nb, q->ring.q.ring_mask + 1 - at);
+	if (likely(!(state & special || (uint32_t)state > room || q->head || q->skip))) {
+		bufs[0] = take_packet(q, base, rearm, d, state, spare[0], meta, copy);
+		bytes = state;	/* the length is the lower half */
+		for (i = 1; i < run; i++) {
+			state = read_desc(++d);
+			if (state & special || (uint32_t)state > room)
+				break;
+			bufs[i] = take_packet(q, base, rearm, d, state, spare[i], meta, copy);
+			tp4_desc_give(d, d->idx, 0, 0, 0);
+			bytes += state;
+		}
+		tp4_desc_give(first, first->idx, 0, 0, 0);
+		q->nr_spare -= i;
+		q->next += i;
+		q->bytes += (uint32_t)bytes;
+	}
+	if (i < nb && !(state & DESC_KERNEL))
+		i += copy ? copy_rest(q, bufs + i, nb - i) : receive_rest(q, bufs + i, nb - i);
+	q->packets += i;
+	return i;
+}
+
+static uint16_t
+eth_rx(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return receive(queue, bufs, nb, false, false);
+}
+
+static uint16_t
+eth_rx_meta(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return receive(queue, bufs, nb, true, false);
+}
+
+static uint16_t
+eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return receive(queue, bufs, nb, true, true);
 }
 
 /* --- Tx ------------------------------------------------------------------------------- */
@@ -924,7 +1005,7 @@ send_copy(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 		n = RTE_MIN(left, room);
 		from = rte_pktmbuf_read(m, pos, n, to);
 		if (from != to)
-			rte_memcpy(to, from, n);
+			memcpy(to, from, n);
 		if (q->meta && !pos)
 			flags = write_meta((void *)frame, m);
 		post(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0));
@@ -1200,11 +1281,17 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	q->skip = false;
 	q->next = 0;
 	q->nr_spare = 0;
-	if (!shared)
-		return;
-	q->lead = shared->lead;
-	q->base = shared->area.addr - q->lead;
-	model.data_off = q->lead - sizeof(struct rte_mbuf) - rte_pktmbuf_priv_size(q->pool);
+	if (shared) {
+		q->lead = shared->lead;
+		q->base = shared->area.addr - q->lead;
+		model.data_off = q->lead - sizeof(struct rte_mbuf) -
+				 rte_pktmbuf_priv_size(q->pool);
+	} else {
+		q->base = q->pair->own.addr;
+		q->room = rte_pktmbuf_data_room_size(q->pool);
+		model.data_off = RTE_MIN(q->room, (uint32_t)HEADROOM);
+		q->room -= model.data_off;
+	}
 	memcpy(&q->rearm, &model.data_off, sizeof(q->rearm));
 }
 
@@ -1266,7 +1353,8 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
 	free(mbufs);
 	if (rx) {
-		rte_mempool_put_bulk(rx->pool, rx->spare, rx->nr_spare);
+		rte_mempool_put_bulk(rx->pool, &rx->spare[MAX_SPARE - rx->nr_spare],
+				     rx->nr_spare);
 		rx->nr_spare = 0;
 		rte_pktmbuf_free(rx->head);
 		rx->head = NULL;
@@ -1897,12 +1985,9 @@ eth_txq_info_get(struct rte_eth_dev *dev, uint16_t i, struct rte_eth_txq_info *i
 }
 
 static int
-eth_rx_intr_enable(struct rte_eth_dev *dev, uint16_t i)
+eth_rx_intr_enable(struct rte_eth_dev *dev __rte_unused, uint16_t i __rte_unused)
 {
-	struct rx_queue *q = dev->data->rx_queues[i];
-
-	/* With the driver's own area, the slots that were taken may not be posted yet. */
-	tp4_ring_prepare_poll(&q->ring);
+	/* The socket is readable if the next slot is, as all others are posted. */
 	return 0;
 }
 
@@ -1925,9 +2010,8 @@ static int
 eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
 {
 	const struct rx_queue *q = queue;
-	unsigned int next = q->pair->shared ? q->next : q->ring.q.last_used_idx;
 
-	cond->addr = &q->ring.q.ring[next & q->ring.q.ring_mask].flags;
+	cond->addr = &q->ring.q.ring[q->next & q->ring.q.ring_mask].flags;
 	cond->size = sizeof(uint8_t);
 	cond->opaque[WAKE_MASK] = TP4_DESC_KERNEL;
 	cond->fn = is_received;
