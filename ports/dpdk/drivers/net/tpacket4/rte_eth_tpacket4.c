@@ -66,7 +66,7 @@
 #define MAX_PAIRS	64
 #define MAX_BURST	128u
 #define MAX_SPARE	64
-/* Size of a frame in an area of the driver */
+/* Size of a frame in an area of the driver, and the least in one of mbufs */
 #define OWN_FRAME	2048
 /* Where the rings are mapped, in all processes */
 #define RINGS_ADDR	((uintptr_t)1 << 45)
@@ -256,8 +256,10 @@ register_pool(struct pool_area *a, struct rte_mempool *pool)
 	a->lead = RTE_ALIGN_CEIL(head, UNIT);
 	if (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF)
 		return -EINVAL;
-	/* The kernel checks the size. */
 	buf_len -= RTE_MIN(buf_len, a->lead - head);
+	/* Zero-copy mode needs as much. */
+	if (buf_len < OWN_FRAME)
+		return -EINVAL;
 	rte_mempool_mem_iter(pool, add_chunk, &range);
 	/* The chunks may lie apart, but not in memory that is mostly others'. */
 	if (range.start >= range.end || range.end - range.start > 2 * range.len)
