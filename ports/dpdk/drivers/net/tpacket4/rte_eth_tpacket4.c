@@ -53,7 +53,13 @@
 #include <rte_net.h>
 #include <rte_power_intrinsics.h>
 #include <rte_tcp.h>
+#include <rte_udp.h>
 #include <rte_version.h>
+
+/* <linux/virtio_net.h> has it since Linux 6.2. */
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
 
 /* Frame numbers count units, as mbufs are aligned to cache lines. */
 #define UNIT_SHIFT	6
@@ -89,8 +95,9 @@
 #define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_RSS_HASH | \
 			  RTE_ETH_RX_OFFLOAD_TIMESTAMP)
 #define TX_META_OFFLOADS (RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM | \
-			  RTE_ETH_TX_OFFLOAD_TCP_TSO)
-#define TX_META_FLAGS	(RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_TCP_SEG)
+			  RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_UDP_TSO)
+#define TX_SEG_FLAGS	(RTE_MBUF_F_TX_TCP_SEG | RTE_MBUF_F_TX_UDP_SEG)
+#define TX_META_FLAGS	(RTE_MBUF_F_TX_L4_MASK | TX_SEG_FLAGS)
 
 RTE_LOG_REGISTER_DEFAULT(tpacket4_logtype, NOTICE);
 
@@ -844,7 +851,8 @@ write_meta(struct tpacket4_meta *meta, const struct rte_mbuf *m)
 	if (!needs_meta(m))
 		return 0;
 	memset(meta, 0, sizeof(*meta));
-	if ((m->ol_flags & RTE_MBUF_F_TX_L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM)
+	if ((m->ol_flags & RTE_MBUF_F_TX_L4_MASK) == RTE_MBUF_F_TX_UDP_CKSUM ||
+	    m->ol_flags & RTE_MBUF_F_TX_UDP_SEG)
 		tp4_meta_csum(meta, l4, offsetof(struct rte_udp_hdr, dgram_cksum));
 	else if (m->ol_flags & TX_META_FLAGS)
 		tp4_meta_csum(meta, l4, offsetof(struct rte_tcp_hdr, cksum));
@@ -855,6 +863,8 @@ write_meta(struct tpacket4_meta *meta, const struct rte_mbuf *m)
 		tp4_meta_gso(meta, m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
 			     VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4,
 			     m->tso_segsz);
+	else if (m->ol_flags & RTE_MBUF_F_TX_UDP_SEG)
+		tp4_meta_gso(meta, VIRTIO_NET_HDR_GSO_UDP_L4, m->tso_segsz);
 	return TP4_META;
 }
 
@@ -1045,8 +1055,8 @@ eth_tx_prepare(void *queue __rte_unused, struct rte_mbuf **bufs, uint16_t nb)
 
 	for (i = 0; i < nb; i++) {
 		struct rte_mbuf *m = bufs[i];
-		struct rte_tcp_hdr *tcp;
-		void *ip;
+		uint16_t cksum;
+		void *ip, *l4;
 		int err;
 
 		err = rte_net_intel_cksum_prepare(m);
@@ -1054,12 +1064,20 @@ eth_tx_prepare(void *queue __rte_unused, struct rte_mbuf **bufs, uint16_t nb)
 			rte_errno = -err;
 			break;
 		}
-		if (!(m->ol_flags & RTE_MBUF_F_TX_TCP_SEG))
+		if (!(m->ol_flags & TX_SEG_FLAGS))
 			continue;
+		if (rte_pktmbuf_data_len(m) < m->l2_len + m->l3_len + m->l4_len) {
+			rte_errno = ENOTSUP;
+			break;
+		}
 		ip = rte_pktmbuf_mtod_offset(m, void *, m->l2_len);
-		tcp = rte_pktmbuf_mtod_offset(m, void *, m->l2_len + m->l3_len);
-		tcp->cksum = m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
-			     rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
+		l4 = rte_pktmbuf_mtod_offset(m, void *, m->l2_len + m->l3_len);
+		cksum = m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
+			rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
+		if (m->ol_flags & RTE_MBUF_F_TX_UDP_SEG)
+			((struct rte_udp_hdr *)l4)->dgram_cksum = cksum;
+		else
+			((struct rte_tcp_hdr *)l4)->cksum = cksum;
 	}
 	return i;
 }
