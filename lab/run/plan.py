@@ -243,6 +243,14 @@ def find_dpdk_tests(long: bool) -> Iterator[Test]:
         yield Test("dpdk-programs", command + short)
 
 
+def find_dpdk_test(name: str, driver: str, nic: str) -> Iterator[Test]:
+    """Some of them on two devices of this driver"""
+    script = TOP / "ports/dpdk/tests/devices.py"
+    if (BUILD / "dpdk/librte_net_tpacket4.so").exists():
+        command = ["python3", "-B", str(script), str(BUILD / "dpdk"), driver]
+        yield Test(name, command, vm=["--nic", nic])
+
+
 def find_virtio_tests(long: bool) -> Iterator[Test]:
     """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
     if ARCH or not (TPACKET4 / "zc_ports.sh").exists():
@@ -274,6 +282,7 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         command = [*env, "bash", "zc_ports.sh", *some]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
     yield from find_stopped_test("virtio-stopped", "virtio_net", long, "virtio")
+    yield from find_dpdk_test("virtio-dpdk", "virtio_net", "virtio")
     # A machine of its own, whose log has what a suspended console would lose.
     yield Test(
         "virtio-suspend",
@@ -344,7 +353,11 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("tp4", "fanout", "xl710", "TP4_PARTS=fanout"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
     ]
-    for item in find_stopped_test("xl710-stopped", "i40e", long, "xl710"):
+    on_two = [
+        *find_stopped_test("xl710-stopped", "i40e", long, "xl710"),
+        *find_dpdk_test("xl710-dpdk", "i40e", "xl710"),
+    ]
+    for item in on_two:
         item.vm.append("--qemu")
         tests.append(item)
     if BASE != BASES[0]:  # which cannot lease queues
