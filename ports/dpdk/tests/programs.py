@@ -357,7 +357,9 @@ KINDS = (("zerocopy=1", 2176), ("zerocopy=0", 2176), ("zerocopy=1", 1024))
 def drive(devices: list[str], options: str, *args: str) -> str:
     """Runs it. Returns what it says if it fails."""
     eal = ["-l", "0", "--no-pci", "--in-memory"]
-    eal += [f"--vdev=net_tpacket4_{i},iface={d},{options}" for i, d in enumerate(devices)]
+    eal += [
+        f"--vdev=net_tpacket4_{i},iface={d},{options}" for i, d in enumerate(devices)
+    ]
     command = [DIR / "driver", *eal, "--", *args]
     done = subprocess.run(command, check=False, text=True, capture_output=True)
     return done.stdout + done.stderr if done.returncode else ""
@@ -381,7 +383,10 @@ def test_monitor() -> None:
 
 def test_segment() -> None:
     """The peer's stack gets the datagrams of one packet, which is segmented on the way."""
-    expected = [bytes(i % 251 for i in range(4500))[at : at + 1000] for at in range(0, 4500, 1000)]
+    expected = [
+        bytes(i % 251 for i in range(4500))[at : at + 1000]
+        for at in range(0, 4500, 1000)
+    ]
     for zerocopy, features in (1, "on"), (0, "on"), (0, "off"):
         title = f"UDP segments, zerocopy={zerocopy}, offloads {features}"
         with veth():
@@ -408,7 +413,57 @@ def test_segment() -> None:
                     result(good, f"{title}, {name}", why, [len(data) for data in got])
 
 
+# --- without privileges --------------------------------------------------------------------
+
+
+def test_broker() -> None:
+    """A process without capabilities gets its sockets from another one."""
+    path = "/run/broker"
+    broker = [sys.executable, "-B", Path(__file__).parent / "broker.py", path, "0"]
+    user = (
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--no-new-privs",
+    )
+    prefix = ("prlimit", "--memlock=1000000000:1000000000", *user)
+    eal = ("--no-huge", "-m", "200", "--no-shconf")
+    args = ("--no-numa", "--forward-mode=io")
+
+    def start(options: str) -> Testpmd:
+        return Testpmd(both(options), args, eal, prefix, pmd="")
+
+    with veth(queues=2), running("broker", *broker) as server:
+        server.says("ready")
+        for zerocopy in 1, 0:
+            with start(f",mr_sock={path},queue_count=1,zerocopy={zerocopy}") as pmd:
+                pmd("start tx_first 1")
+                time.sleep(1)
+                pmd("stop")
+                ports = pmd.counters()
+                good = len(ports) == 2 and all(
+                    port["RX-packets"] > 100 for port in ports
+                )
+                title = f"without privileges, zerocopy={zerocopy}"
+                result(good, title, ports, pmd.log[-2500:], server.tail())
+                pmd("port stop all")
+                free, size = pmd.free_mbufs()
+                result(free == size, f"{title}: all mbufs are free", free, size)
+                pmd.quit()
+        for title, options, expected in (
+            ("another queue", f",mr_sock={path},start_queue=1", "by the broker"),
+            ("no broker", ",mr_sock=/run/nobody", "No such file or directory"),
+            ("without a broker", "", "CAP_NET_RAW"),
+        ):
+            with start(options) as pmd:
+                pmd.quit()
+                good = expected in pmd.log
+                result(good, f"without privileges: {title}", pmd.log[-2500:])
+
+
 TESTS: tuple[Callable[[], None], ...] = (
+    test_broker,
     test_held,
     test_monitor,
     test_segment,

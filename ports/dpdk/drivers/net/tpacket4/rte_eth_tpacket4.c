@@ -27,6 +27,8 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <linux/ethtool.h>
@@ -91,6 +93,7 @@
 #define ARG_FANOUT	"fanout_mode"
 #define ARG_BYPASS	"qdisc_bypass"
 #define ARG_LAUNCH	"launch"
+#define ARG_BROKER	"mr_sock"
 
 #define RX_META_OFFLOADS (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_RSS_HASH | \
 			  RTE_ETH_RX_OFFLOAD_TIMESTAMP)
@@ -188,6 +191,7 @@ struct port {
 	int start_queue, nr_queues;
 	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
 	int clock;		/* of launch times */
+	struct sockaddr_un broker;	/* of mr_sock; else the path is empty */
 	bool running;
 	bool offered;		/* secondary processes can get the sockets */
 	bool copied;		/* packets are copied to an area of the primary process */
@@ -214,6 +218,89 @@ static inline struct tp4_socket *
 socket_of(const struct queue_pair *pair)
 {
 	return (struct tp4_socket *)rte_eth_devices[pair->port].process_private + pair->id;
+}
+
+/* --- sockets of a broker -------------------------------------------------------------- */
+
+/*
+ * A broker has the privileges that a program with mr_sock lacks. For each connection to its
+ * Unix socket (SOCK_SEQPACKET), it opens a packet socket and sends it along with an int32_t:
+ * 0, or an errno. Then it sets options of that socket: it answers each of these requests with
+ * an int32_t, too.
+ */
+struct broker_request {
+	int32_t level, option, value;
+};
+
+static int
+receive_answer(int broker, int *sock)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	int32_t answer;
+	struct iovec iov = { .iov_base = &answer, .iov_len = sizeof(answer) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+
+	if (n < 0)
+		return -errno;
+	if (n != sizeof(answer))
+		return -EPROTO;
+	if (answer || !sock)
+		return -answer;
+	c = CMSG_FIRSTHDR(&msg);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -EPROTO;
+	memcpy(sock, CMSG_DATA(c), sizeof(int));
+	return 0;
+}
+
+/*
+ * Opens a packet socket, or gets one of the broker: then *@broker, if it is wanted, is the
+ * connection, else -1. Returns the socket or a negative errno.
+ */
+static int
+open_socket(const struct sockaddr_un *addr, int *broker)
+{
+	const struct timeval patience = { .tv_sec = 5 };
+	int fd, sock = -1, err = 0;
+
+	if (broker)
+		*broker = -1;
+	if (!addr->sun_path[0]) {
+		sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+		return sock < 0 ? -errno : sock;
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+	    connect(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+		err = -errno;
+	if (!err)
+		err = receive_answer(fd, &sock);
+	if (err || !broker)
+		close(fd);
+	else
+		*broker = fd;
+	return err ? err : sock;
+}
+
+static int
+ask_broker(int broker, int level, int option, int value)
+{
+	const struct broker_request request = { level, option, value };
+
+	if (send(broker, &request, sizeof(request), MSG_NOSIGNAL) < 0)
+		return -errno;
+	return receive_answer(broker, NULL);
 }
 
 /* --- frames and mbufs ----------------------------------------------------------------- */
@@ -254,7 +341,7 @@ add_chunk(struct rte_mempool *pool __rte_unused, void *opaque, struct rte_mempoo
 
 /* Registers the memory of a mempool. Returns 0, or a negative errno: packets are copied. */
 static int
-register_pool(struct pool_area *a, struct rte_mempool *pool)
+register_pool(struct pool_area *a, struct rte_mempool *pool, const struct sockaddr_un *broker)
 {
 	struct pool_range range = { .start = UINTPTR_MAX };
 	uint32_t head, buf_len = rte_pktmbuf_data_room_size(pool);
@@ -278,15 +365,15 @@ register_pool(struct pool_area *a, struct rte_mempool *pool)
 	a->area.shared = has_ipc;
 	a->area.frame_unit = UNIT;
 	a->area.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
-	a->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	a->fd = open_socket(broker, NULL);
 	if (a->fd < 0)
-		return -errno;
+		return a->fd;
 	return tp4_area_register(&a->area, a->fd, HEADROOM);
 }
 
 /* Returns the area of a mempool, or NULL if it cannot be one. */
 static struct pool_area *
-get_pool_area(struct rte_mempool *pool)
+get_pool_area(struct rte_mempool *pool, const struct sockaddr_un *broker)
 {
 	struct pool_area *a;
 	int err;
@@ -299,7 +386,7 @@ get_pool_area(struct rte_mempool *pool)
 	if (!a)
 		goto out;
 	a->fd = -1;
-	err = register_pool(a, pool);
+	err = register_pool(a, pool, broker);
 	if (err) {
 		LOG(NOTICE, "mempool %s: packets are copied: %s", pool->name,
 		    err == -ERANGE ? "its memory is not contiguous" :
@@ -1441,7 +1528,23 @@ move_rings(struct tp4_socket *s)
 }
 
 static int
-start_pair(struct rte_eth_dev *dev, unsigned int i)
+start_busy_poll(const struct port *port, const struct tp4_socket *s, int broker)
+{
+	int err;
+
+	if (broker < 0)
+		return tp4_busy_poll_start(s, BUSY_USECS, port->busy_budget);
+	err = ask_broker(broker, SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
+	if (!err)
+		err = ask_broker(broker, SOL_SOCKET, SO_BUSY_POLL, BUSY_USECS);
+	if (!err)
+		err = ask_broker(broker, SOL_SOCKET, SO_BUSY_POLL_BUDGET, port->busy_budget);
+	return err;
+}
+
+/* With a socket @fd of a broker, or -1 */
+static int
+open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 {
 	struct port *port = dev->data->dev_private;
 	struct queue_pair *pair = &port->pairs[i];
@@ -1453,24 +1556,29 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 		.tx_nr = tx ? tx->nr : 0,
 		.meta = wants_meta(dev),
 		.to_stack = rx && port->to_stack && port->zerocopy,
+		.fd = RTE_MAX(fd, 0),
 	};
 	struct tp4_socket *s = socket_of(pair);
 	int err;
 
 	pair->tx_stalled = false;
-	pair->shared = first ? get_pool_area(first->pool) : NULL;
+	pair->shared = first ? get_pool_area(first->pool, &port->broker) : NULL;
 	if (pair->shared) {
 		opt.mr_fd = pair->shared->fd;
 	} else {
 		opt.area = &pair->own;
 		opt.headroom = HEADROOM;
 		err = tp4_area_create_huge(&pair->own, opt.rx_nr + opt.tx_nr, OWN_FRAME);
-		if (err)
+		if (err) {
+			close(fd);
 			return fail(port, pair, "frames", tp4_strerror(TP4_IN_AREA, err));
+		}
 	}
 	err = tp4_open(s, &opt);
-	if (err)
+	if (err) {
+		close(fd);
 		return fail(port, pair, "socket", tp4_strerror(s->failed, err));
+	}
 	if (has_ipc)
 		move_rings(s);
 	pair->map = s->map;
@@ -1491,19 +1599,18 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 	err = tp4_setopt(s->fd, PACKET_IGNORE_OUTGOING, 1);
 	if (err)
 		return fail(port, pair, "PACKET_IGNORE_OUTGOING", strerror(-err));
-	if (port->zerocopy) {
+	if (port->zerocopy && broker < 0) {
 		err = tp4_zerocopy(s, port->start_queue + i + 1);
 		if (err)
 			return fail(port, pair, "zero-copy mode",
 				    tp4_strerror(TP4_IN_ZEROCOPY, err));
-		if (port->busy_budget) {
-			err = tp4_busy_poll_start(s, BUSY_USECS, port->busy_budget);
-			if (err)
-				LOG(NOTICE, "%s: no busy polling: %s", port->iface,
-				    strerror(-err));
-			if (rx && err)
-				rx->busy_poll = false;
-		}
+	}
+	if (port->zerocopy && port->busy_budget) {
+		err = start_busy_poll(port, s, broker);
+		if (err)
+			LOG(NOTICE, "%s: no busy polling: %s", port->iface, strerror(-err));
+		if (rx && err)
+			rx->busy_poll = false;
 	}
 	if (rx && port->zerocopy && pair->shared && fill_rx(rx))
 		return fail(port, pair, rx->pool->name, "has fewer free mbufs than the ring slots");
@@ -1514,6 +1621,13 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 		return fail(port, pair, port->zerocopy ? "bind() in zero-copy mode (zerocopy=0?)" :
 			    "bind()", tp4_strerror(port->zerocopy ? TP4_IN_ZEROCOPY :
 						   TP4_IN_BIND, err));
+	/* bind() would check the privileges of this process. */
+	if (port->zerocopy && broker >= 0) {
+		err = ask_broker(broker, SOL_PACKET, PACKET_ZEROCOPY, port->start_queue + i + 1);
+		if (err)
+			return fail(port, pair, "zero-copy mode, by the broker",
+				    tp4_strerror(TP4_IN_ZEROCOPY, err));
+	}
 	if (!rx || port->zerocopy)
 		return 0;
 	/* No frames before it is a member: each packet is to be received once. */
@@ -1527,6 +1641,23 @@ start_pair(struct rte_eth_dev *dev, unsigned int i)
 	else if (fill_rx(rx))
 		return fail(port, pair, rx->pool->name, "has fewer free mbufs than the ring slots");
 	return 0;
+}
+
+static int
+start_pair(struct rte_eth_dev *dev, unsigned int i)
+{
+	const struct port *port = dev->data->dev_private;
+	int fd = -1, broker = -1, err;
+
+	if (port->broker.sun_path[0]) {
+		fd = open_socket(&port->broker, &broker);
+		if (fd < 0)
+			return fail(port, &port->pairs[i], ARG_BROKER, strerror(-fd));
+	}
+	err = open_pair(dev, i, fd, broker);
+	if (broker >= 0)
+		close(broker);
+	return err;
 }
 
 static void
@@ -2276,6 +2407,20 @@ parse_iface(const char *key, const char *value, void *name)
 }
 
 static int
+parse_broker(const char *key, const char *value, void *broker)
+{
+	struct sockaddr_un *addr = broker;
+
+	if (!*value || strlen(value) >= sizeof(addr->sun_path)) {
+		LOG(ERR, "%s=%s: not the path of a socket", key, value);
+		return -EINVAL;
+	}
+	addr->sun_family = AF_UNIX;
+	strlcpy(addr->sun_path, value, sizeof(addr->sun_path));
+	return 0;
+}
+
+static int
 parse_fanout(const char *key, const char *value, void *mode)
 {
 	static const char * const names[] = {
@@ -2327,7 +2472,7 @@ parse_arguments(struct port *port, const char *text)
 {
 	static const char * const valid[] = {
 		ARG_IFACE, ARG_START, ARG_COUNT, ARG_ZEROCOPY, ARG_TO_STACK, ARG_BUDGET,
-		ARG_FANOUT, ARG_BYPASS, ARG_LAUNCH, NULL
+		ARG_FANOUT, ARG_BYPASS, ARG_LAUNCH, ARG_BROKER, NULL
 	};
 	const struct {
 		const char *name;
@@ -2343,6 +2488,7 @@ parse_arguments(struct port *port, const char *text)
 		{ ARG_FANOUT, parse_fanout, &port->fanout_mode },
 		{ ARG_BYPASS, parse_number, &port->qdisc_bypass },
 		{ ARG_LAUNCH, parse_launch, &port->clock },
+		{ ARG_BROKER, parse_broker, &port->broker },
 	};
 	struct rte_kvargs *kvargs = rte_kvargs_parse(text, valid);
 	unsigned int i;
@@ -2369,9 +2515,13 @@ init_port(struct port *port, int numa_node)
 	int err, queues;
 
 	port->ifindex = if_nametoindex(port->iface);
-	port->ctl = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	port->ctl = open_socket(&port->broker, NULL);
 	if (port->ctl < 0) {
-		err = -errno;
+		err = port->ctl;
+		if (port->broker.sun_path[0]) {
+			LOG(ERR, "%s=%s: %s", ARG_BROKER, port->broker.sun_path, strerror(-err));
+			return err;
+		}
 		LOG(ERR, "%s: %s", port->iface, tp4_strerror(TP4_IN_SOCKET, err));
 		return err;
 	}
@@ -2538,4 +2688,6 @@ RTE_PMD_REGISTER_PARAM_STRING(net_tpacket4,
 	ARG_TO_STACK "=<0|1> "
 	ARG_BUDGET "=<int> "
 	ARG_FANOUT "=<hash|lb|cpu|rollover|rnd|qm> "
-	ARG_BYPASS "=<0|1>");
+	ARG_BYPASS "=<0|1> "
+	ARG_LAUNCH "=<fq|etf> "
+	ARG_BROKER "=<string>");
