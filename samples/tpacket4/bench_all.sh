@@ -13,7 +13,7 @@ usage()
 	cat <<EOF
 usage: ${0##*/} [options]
 
-  --demo          short: 3 rounds of half a second
+  --demo          short: 3 rounds of half a second, without busy polling
   --icount        the cost of a packet on one CPU instead of packets per second;
                   with "qemu -icount shift=0", a nanosecond is an instruction
   --list          print the commands, and run nothing
@@ -58,6 +58,7 @@ args=("$@")
 while [ $# -gt 0 ]; do
 	case $1 in
 	--demo)
+		versions="2 3 4 zc shared xdp"
 		seconds=0.5
 		rounds=3
 		;;
@@ -468,11 +469,14 @@ table()
 		ns = split(sizes, S)
 		nb = split(benchmarks, B)
 		peer = !base && versions ~ /zc.*xdp/
+		busy = !base && versions ~ /zc-busy.*xdp-busy/
 		printf "%-8s %5s", "", "bytes"
 		for (v = 1; v <= nv; v++)
 			printf "  %16s", N[V[v]] (base ? "       " : "")
 		if (peer)
-			printf "  %8s  %10s", "ZC / XDP", "both busy"
+			printf "  %8s", "ZC / XDP"
+		if (busy)
+			printf "  %10s", "both busy"
 		print (rounds > 1 ? "  spread" : "")
 		for (b = 1; b <= nb; b++) for (s = 1; s <= ns; s++) {
 			worst = 0
@@ -480,8 +484,10 @@ table()
 			for (v = 1; v <= nv; v++)
 				printf "  %16s", cell(B[b], S[s], V[v])
 			if (peer)
-				printf "  %8s  %10s",
-				       ratio(B[b], S[s], "zc", "xdp"),
+				printf "  %8s",
+				       ratio(B[b], S[s], "zc", "xdp")
+			if (busy)
+				printf "  %10s",
 				       ratio(B[b], S[s], "zc-busy", "xdp-busy")
 			if (rounds > 1)
 				printf "  %4.0f %%", worst
