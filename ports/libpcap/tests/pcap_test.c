@@ -668,6 +668,108 @@ static int callback_changes(void)
 	return 1;
 }
 
+/* What a callback does with a packet */
+struct dumping {
+	pcap_dumper_t *to[2];
+	struct got got;
+};
+
+/* Write each packet to two files, and each way to the first one: with other
+ * lengths, from its middle, from a copy, and as it is.
+ */
+static void dump(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct dumping *d = (void *)user;
+	struct pcap_pkthdr cut = *h;
+	u_char *to = (u_char *)d->to[0];
+	uint8_t copy[MAX_LEN + 4];
+
+	memcpy(copy, data, h->caplen);
+	pcap_dump(to, h, data);
+	pcap_dump(to, h, copy);
+	cut.caplen = h->caplen / 2;
+	pcap_dump(to, &cut, data);
+	pcap_dump(to, &cut, data + cut.caplen);
+	pcap_dump(to, h, data);
+	pcap_dump((u_char *)d->to[1], h, data);
+	take((u_char *)&d->got, h, data);
+}
+
+/* Check the next record of a file: bytes from @from on of packet @seq. */
+static int reads(pcap_t *p, unsigned int seq, unsigned int len,
+		 unsigned int from, unsigned int caplen)
+{
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	uint8_t want[MAX_LEN + 4];
+	int rc = pcap_next_ex(p, &h, &data);
+
+	check(rc == 1, "%d, %s", rc, pcap_geterr(p));
+	build(want, PLAIN, seq, len);
+	check(h->len == len && h->caplen == caplen, "%u of %u, not %u of %u",
+	      h->caplen, h->len, caplen, len);
+	check(!memcmp(data, want + from, caplen), "packet %u from %u", seq,
+	      from);
+	return 1;
+}
+
+static int dumps(void)
+{
+	static const unsigned int lens[] = { 60, 256, 257, 1500, 300, 100, 5000 };
+	enum { KINDS = sizeof(lens) / sizeof(*lens), NR = 6 * KINDS };
+	pcap_t *p = must_open((struct want){}), *file;
+	struct dumping d = { .got = { .kind = PLAIN } };
+	char path[2][32] = { "/tmp/pcap_test.XXXXXX", "/tmp/pcap_test.XXXXXX" };
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	unsigned int i, k;
+	int rc;
+
+	for (k = 0; k < 2; k++) {
+		close(mkstemp(path[k]));
+		d.to[k] = pcap_dump_open(p, path[k]);
+		check(d.to[k], "%s", pcap_geterr(p));
+	}
+	reading(p, dump, &d);
+	for (i = 0; i < NR; i++)
+		send_one(peer_fd, PLAIN, i, lens[i % KINDS]);
+	check(!collect(p, dump, &d, &d.got.nr, NR), "%u packets", d.got.nr);
+	check(!d.got.bad, "%u packets", d.got.bad);
+
+	/* One that no callback has */
+	send_one(peer_fd, PLAIN, NR, 1400);
+	do {
+		rc = pcap_next_ex(p, &h, &data);
+	} while (!rc);
+	check(rc == 1, "%d, %s", rc, pcap_geterr(p));
+	pcap_dump((u_char *)d.to[1], h, data);
+	close_handle(p);
+
+	for (k = 0; k < 2; k++) {
+		pcap_dump_close(d.to[k]);
+		file = pcap_open_offline(path[k], errbuf);
+		unlink(path[k]);
+		check(file, "%s", errbuf);
+		for (i = 0; i < NR; i++) {
+			unsigned int len = lens[i % KINDS], half = len / 2;
+
+			if (!reads(file, i, len, 0, len))
+				return 0;
+			if (k == 0 && (!reads(file, i, len, 0, len) ||
+				       !reads(file, i, len, 0, half) ||
+				       !reads(file, i, len, half, half) ||
+				       !reads(file, i, len, 0, len)))
+				return 0;
+		}
+		if (k == 1 && !reads(file, NR, 1400, 0, 1400))
+			return 0;
+		rc = pcap_next_ex(file, &h, &data);
+		check(rc == PCAP_ERROR_BREAK, "%d", rc);
+		pcap_close(file);
+	}
+	return 1;
+}
+
 /* What pcap_next_ex() gives stays while others arrive, up to the next one. */
 static int one_by_one(void)
 {
@@ -918,6 +1020,7 @@ int main(int argc, char **argv)
 	result(nonblocking(), "non-blocking, and a descriptor to wait for");
 	result(breaks(), "pcap_breakloop() of another thread");
 	result(callback_changes(), "what a callback changes holds from the next packet on");
+	result(dumps(), "pcap_dump() writes what it was given");
 	result(one_by_one(), "pcap_next_ex() one by one");
 	result(down_and_up(), "the interface goes down and up");
 	result(several_handles(), "several handles");
