@@ -397,6 +397,9 @@ bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 	unsigned long out = atomic_long_read(&q->out);
 	u8 flags;
 
+	WRITE_ONCE(q->wake_at, out);
+	/* Pairs with the barrier in tp4_rx_wake(). */
+	smp_mb();
 	/* On 32-bit machines, @out wraps around to 0. */
 	if (out)
 		q->returned = true;

@@ -28,6 +28,11 @@ struct tp4_tx;
  */
 #define TP4_RX_REFUSALS	64
 
+/* Number of slots after which a reader in copy mode is woken again if it has not
+ * called poll() since
+ */
+#define TP4_WAKE_SLOTS		64
+
 #define TP4_DESCS_PER_LINE	(SMP_CACHE_BYTES > 16 ? SMP_CACHE_BYTES / 16 : 1)
 
 /**
@@ -82,6 +87,8 @@ struct tp4_pack {
  * @sending:	the holder of pg_vec_lock is sending, which can take long (Tx)
  * @seen:	@out when poll() last found the slot returned last marked with
  *		TP4_DESC_SEEN (Rx)
+ * @wake_at:	position from which on the reader is to be woken again if it does
+ *		not call poll() before (Rx, copy mode)
  * @pack:	where packets are stored, see tp4_pack.c (Rx)
  *
  * The members up to and including @packed are constant while the ring is in use.
@@ -128,6 +135,7 @@ struct tp4_queue {
 	atomic_long_t		invalid;
 	bool			sending;
 	unsigned long		seen;
+	unsigned long		wake_at;
 	struct tp4_pack		pack;
 };
 
@@ -327,6 +335,26 @@ static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
 }
 
 /**
+ * tp4q_rx_is_due() - check whether there are enough packets to wake the reader
+ * @q:	an Rx queue with a socket, after descriptors were published
+ *
+ * Context: Any.
+ * Return: true if there are.
+ */
+static inline bool tp4q_rx_is_due(const struct tp4_queue *q)
+{
+	int wanted = READ_ONCE(q->sk->sk_rcvlowat);
+
+	if (likely(wanted <= 1))
+		return true;
+	/* If two CPUs publish at the same time, the later one must see the
+	 * descriptors of both.
+	 */
+	smp_mb();
+	return tp4q_rx_enough(q, wanted) || READ_ONCE(q->starved);
+}
+
+/**
  * tp4q_wake_reader() - wake the reader of an Rx ring if there are enough
  * packets
  * @q:	an Rx queue with a socket, after descriptors were published
@@ -335,17 +363,8 @@ static inline bool tp4q_rx_enough(const struct tp4_queue *q, u32 wanted)
  */
 static inline void tp4q_wake_reader(const struct tp4_queue *q)
 {
-	int wanted = READ_ONCE(q->sk->sk_rcvlowat);
-
-	if (unlikely(wanted > 1)) {
-		/* If two CPUs publish at the same time, the later one must see
-		 * the descriptors of both.
-		 */
-		smp_mb();
-		if (!tp4q_rx_enough(q, wanted) && !READ_ONCE(q->starved))
-			return;
-	}
-	q->sk->sk_data_ready(q->sk);
+	if (tp4q_rx_is_due(q))
+		q->sk->sk_data_ready(q->sk);
 }
 
 /**

@@ -150,6 +150,26 @@ static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
 	tp4q_publish(q, pos, &desc);
 }
 
+/* Wake the reader. One that was woken calls poll() before it sleeps again, so it
+ * need not be woken for each packet until then. Only signals are sent for each.
+ */
+static void tp4_rx_wake(struct tp4_queue *q)
+{
+	unsigned long out;
+
+	/* Either poll() sees the descriptor, or this sees that it was called. */
+	smp_mb();
+	out = atomic_long_read(&q->out);
+	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
+	    !sock_flag(q->sk, SOCK_FASYNC))
+		return;
+	if (!tp4q_rx_is_due(q))
+		return;
+	/* Before the reader is woken: its poll() sets it back. */
+	WRITE_ONCE(q->wake_at, out + TP4_WAKE_SLOTS);
+	q->sk->sk_data_ready(q->sk);
+}
+
 /**
  * tp4_rcv() - packet hook of a socket with a V4 Rx ring
  * @skb:	the packet
@@ -224,7 +244,7 @@ int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	} else {
 		tp4_rx_fill_packed(q, pos, start, skb, orig_dev, len, tagged);
 	}
-	tp4q_wake_reader(q);
+	tp4_rx_wake(q);
 restore:
 	if (skb_head != skb->data && skb_shared(skb)) {
 		skb->data = skb_head;

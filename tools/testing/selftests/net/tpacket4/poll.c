@@ -7,6 +7,8 @@
 #include "task.h"
 #include "zc.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/epoll.h>
 
 FIXTURE(pollout) {
@@ -27,6 +29,24 @@ FIXTURE_TEARDOWN(pollout)
 {
 	pv4_close(&self->tx);
 	pv4_close(&self->rx);
+}
+
+/* A reader that relies on signals need not call poll(). */
+TEST_F(pollout, signal_for_each_packet)
+{
+	struct timespec wait = { .tv_sec = WAIT_MS / 1000 };
+	sigset_t set;
+	int i;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
+	ASSERT_EQ(0, fcntl(self->rx.fd, F_SETOWN, getpid()));
+	ASSERT_EQ(0, fcntl(self->rx.fd, F_SETFL, O_ASYNC));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+		ASSERT_EQ(SIGIO, sigtimedwait(&set, NULL, &wait));
+	}
 }
 
 enum poll_result { READY, TIMED_OUT, FAILED };
