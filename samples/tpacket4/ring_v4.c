@@ -8,6 +8,13 @@
 
 #include "tpbench.h"
 
+/*
+ * Packets that are only received lie one behind the other, as in V3's blocks.
+ * For each frame of the other rings, there are so many slots, and slots and
+ * packets take as much memory as V3's ring.
+ */
+#define PACKED_SLOTS	16
+
 struct v4 {
 	struct tp4_socket *sock;	/* own, or of the queues of the end */
 	struct tp4_socket own;
@@ -85,6 +92,23 @@ static void socket_open(struct port *p, struct v4 *v, struct tp4_options *opt,
 	check(tp4_open(v->sock, opt), v->own.failed, "set-up");
 }
 
+/* Receive only: post all slots of a packed ring. */
+static void packed_open(struct port *p, struct v4 *v)
+{
+	unsigned int i, slots = p->cfg->ring * PACKED_SLOTS;
+	const __u64 frame = 0;
+	struct tp4_options opt = {
+		.rx_nr = slots,
+		.fd = p->fd,
+		.packed = 1,
+	};
+
+	socket_open(p, v, &opt, p->cfg->ring - slots *
+		    sizeof(struct tpacket4_desc) / FRAME_SIZE);
+	for (i = 0; i < slots; i++)
+		tp4_ring_post(&v->sock->rx, &frame, 1);
+}
+
 static void v4_open(struct port *p)
 {
 	unsigned int nr = p->cfg->ring * (p->rx + p->tx), first = 0;
@@ -100,6 +124,10 @@ static void v4_open(struct port *p)
 	if (!v)
 		err(1, "V4");
 	p->ring = v;
+	if (!p->tx && !p->zerocopy && !p->cfg->shared) {
+		packed_open(p, v);
+		return;
+	}
 	v->frames = calloc(nr, sizeof(*v->frames));
 	v->batch = calloc(p->cfg->batch, sizeof(*v->batch));
 	if (!v->frames || !v->batch)
