@@ -66,20 +66,20 @@ child() {
 }
 
 # Ends background jobs, the last one first, with their process groups, and waits for
-# them. Scripts that they run end what they have started themselves.
+# them. Scripts that they run end what they have started themselves. What is left after
+# 10 seconds is killed: unshare --fork, for example, ignores SIGTERM.
 end_jobs() {
-	local pid _
+	local job pid _
 
 	for pid in $(jobs -p | tac); do
-		if kill -- "-$pid" 2>/dev/null; then
-			for _ in {1..50}; do
-				kill -0 -- "-$pid" 2>/dev/null || break
-				sleep 0.1
-			done
-			kill -KILL -- "-$pid" 2>/dev/null || :
-		else
-			kill "$pid" 2>/dev/null || continue
-		fi
+		job=-$pid
+		kill -- "$job" 2>/dev/null || job=$pid
+		[ "$job" != "$pid" ] || kill "$pid" 2>/dev/null || continue
+		for _ in {1..100}; do
+			kill -0 -- "$job" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill -KILL -- "$job" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
 	done
 }
