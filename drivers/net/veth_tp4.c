@@ -7,6 +7,8 @@
  * same ptr_ring as XDP does without V4.
  */
 
+#include <linux/tpacket4_queue.h>
+
 static struct sk_buff *veth_xdp_rcv_skb(struct veth_rq *rq,
 					struct sk_buff *skb,
 					struct veth_xdp_tx_bq *bq,
@@ -54,7 +56,6 @@ struct veth_tp4_poll {
  * @skbs:	skbs of the packets in @rx, by handle, for XDP metadata kfuncs
  *		and for the stack's copies
  * @from_stack:	skbs from the peer, to be copied to @rx
- * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
  * @rx_poll:	current poll of the Rx queue
  * @tx:		packets to send, or NULL if the socket only receives
  * @to_stack:	packets from @tx for a peer without a zero-copy socket
@@ -70,7 +71,6 @@ struct veth_tp4 {
 	struct veth_xdp_buff	xdp_buff;
 	struct sk_buff		*skbs[VETH_TP4_FRAMES];
 	struct tp4_packet_array	*from_stack;
-	struct tp4_packet_array	*to_kernel;
 	struct veth_tp4_poll	*rx_poll;
 
 	struct tp4_packet_array	*tx ____cacheline_aligned_in_smp;
@@ -106,15 +106,6 @@ static bool veth_tp4_users(const struct net_device *dev)
 static bool veth_tp4_has_napi(const struct veth_rq *rq)
 {
 	return rq->tp4_users && rcu_access_pointer(rq->napi);
-}
-
-static void veth_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
-{
-	struct veth_tp4 *tp4 = opaque;
-	struct veth_rq *rq = tp4->rx_poll->rq;
-
-	skb->protocol = eth_type_trans(skb, rq->dev);
-	napi_gro_receive(&rq->xdp_napi, skb);
 }
 
 static void veth_tp4_deliver_stack(void *opaque, struct sk_buff *skb)
@@ -438,27 +429,23 @@ static void veth_tp4_rcv_skbs(struct veth_tp4_poll *poll, int budget)
 static void veth_tp4_begin_rx(struct veth_tp4_poll *poll)
 {
 	struct veth_tp4 *tp4 = poll->local;
+	struct veth_rq *rq = poll->rq;
 
 	tp4->rx_poll = poll;
-	tp4->xdp.prog = rcu_dereference_bh(poll->rq->xdp_prog);
-	tp4a_set_napi(tp4->rx, &poll->rq->xdp_napi);
+	tp4a_begin_rx(tp4->rx, &rq->xdp_napi, rcu_dereference_bh(rq->xdp_prog));
 	tp4a_populate(tp4->rx);
 }
 
 /* Publish the received packets. */
 static void veth_tp4_end_rx(struct veth_tp4_poll *poll)
 {
-	struct tp4_xdp *xdp = &poll->local->xdp;
+	const struct tp4_xdp *xdp = &poll->local->xdp;
 
 	tp4a_flush(poll->local->rx);
 	poll->stats->xdp_drops += xdp->drops;
 	poll->stats->rx_drops += xdp->errors;
 	poll->stats->xdp_tx += xdp->tx;
 	poll->stats->xdp_redirect += xdp->redirect;
-	xdp->drops = 0;
-	xdp->errors = 0;
-	xdp->tx = 0;
-	xdp->redirect = 0;
 }
 
 static int veth_tp4_rcv(struct veth_tp4_poll *poll, int budget)
@@ -712,7 +699,6 @@ static void veth_tp4_free(struct veth_tp4 *tp4)
 {
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->from_stack);
-	tp4a_free(tp4->to_kernel);
 	tp4a_free(tp4->tx);
 	tp4a_free(tp4->to_stack);
 	kfree(tp4);
@@ -728,11 +714,9 @@ static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
 		return NULL;
 
 	tp4->from_stack = tp4a_skb_source_new(VETH_TP4_FRAMES);
-	tp4->to_kernel = tp4a_skb_sink_new(VETH_TP4_FRAMES, tp4,
-					   veth_tp4_deliver_kernel);
 	tp4->to_stack = tp4a_skb_sink_new(VETH_TP4_FRAMES, tp4,
 					  veth_tp4_deliver_stack);
-	if (!tp4->from_stack || !tp4->to_kernel || !tp4->to_stack)
+	if (!tp4->from_stack || !tp4->to_stack)
 		goto free;
 	if (parms->tx_opaque) {
 		tp4->tx = tp4a_tx_new(parms->tx_opaque, VETH_TP4_FRAMES, NULL);
@@ -745,7 +729,6 @@ static struct veth_tp4 *veth_tp4_alloc(struct veth_rq *rq,
 			goto free;
 		tp4->xdp.buff = &tp4->xdp_buff.xdp;
 		tp4->xdp.rxq = &rq->xdp_rxq;
-		tp4->xdp.to_kernel = tp4->to_kernel;
 		tp4->xdp.prepare = veth_tp4_xdp_prepare;
 		tp4->xdp.xmit = veth_tp4_xdp_tx;
 		tp4->xdp.get_offloads = veth_tp4_get_offloads;
@@ -860,19 +843,6 @@ static void veth_tp4_kick(struct net_device *dev)
 			veth_tp4_xmit(dev, i, TP4_WAKEUP_TX);
 	}
 }
-
-/* Check for zero-copy sockets at the peer on queue pairs from @rx_count on. */
-static bool veth_tp4_peer_needs(const struct net_device *peer,
-				unsigned int rx_count)
-{
-	const struct veth_priv *peer_priv = netdev_priv(peer);
-
-	for (; rx_count < peer->num_rx_queues; rx_count++) {
-		if (veth_tp4_is_bound(&peer_priv->rq[rx_count]))
-			return true;
-	}
-	return false;
-}
 #else
 static bool veth_tp4_is_bound(const struct veth_rq *rq)
 {
@@ -939,11 +909,5 @@ static void veth_tp4_close(struct net_device *dev)
 
 static void veth_tp4_kick(struct net_device *dev)
 {
-}
-
-static bool veth_tp4_peer_needs(const struct net_device *peer,
-				unsigned int rx_count)
-{
-	return false;
 }
 #endif

@@ -28,7 +28,6 @@ static int virtnet_clear_guest_offloads(struct virtnet_info *vi);
 static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
 
 #ifdef CONFIG_PACKET_V4
-#include <linux/hrtimer.h>
 #include <linux/tpacket4.h>
 
 /* Send queue tokens with both flags set are not pointers but handles of
@@ -41,16 +40,6 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
  * stack's packets then always find room and do not stop the queue.
  */
 #define VIRTNET_TP4_TX_ROOM	(2 * (2 + MAX_SKB_FRAGS))
-
-/* With fewer Rx frames than this, the program is asked for a kick. If it has
- * not mapped the status page, a timer checks the ring for frames instead.
- */
-#define VIRTNET_TP4_RX_LOW	32
-#define VIRTNET_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
-#define VIRTNET_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
-
-/* Number of frames in the array of packets to the stack */
-#define VIRTNET_TP4_TO_KERNEL	128
 
 /**
  * struct virtnet_tp4 - a zero-copy queue pair
@@ -65,9 +54,6 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
  * @xdp_hdr:	header of the packet that it runs on, for XDP metadata kfuncs
  * @meta_skb:	an skb without data, for the hash in @xdp_hdr, or NULL if the
  *		device reports none
- * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
- * @refill:	timer that checks for posted Rx frames
- * @refill_ns:	its interval
  * @tx:		packets to send, or NULL if the socket only receives; protected
  *		by the lock of the netdev Tx queue
  * @hdr:	header of all packets without a checksum or GSO request
@@ -87,9 +73,6 @@ struct virtnet_tp4 {
 	struct xdp_buff		xdp_buff;
 	struct virtio_net_hdr_v1_hash xdp_hdr;
 	struct sk_buff		*meta_skb;
-	struct tp4_packet_array	*to_kernel;
-	struct hrtimer		refill;
-	u32			refill_ns;
 
 	struct tp4_packet_array	*tx;
 	struct virtio_net_common_hdr hdr;
@@ -131,47 +114,15 @@ static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 	return true;
 }
 
-static void virtnet_tp4_refill_later(struct virtnet_tp4 *tp4, bool some)
-{
-	tp4->refill_ns = some ? VIRTNET_TP4_REFILL_MIN :
-			 min_t(u32, 2 * tp4->refill_ns, VIRTNET_TP4_REFILL_MAX);
-	hrtimer_start(&tp4->refill, ns_to_ktime(tp4->refill_ns),
-		      HRTIMER_MODE_REL_SOFT);
-}
-
-static enum hrtimer_restart virtnet_tp4_refill(struct hrtimer *timer)
-{
-	struct virtnet_tp4 *tp4 = container_of(timer, struct virtnet_tp4,
-					       refill);
-
-	napi_schedule(&tp4->rq->napi);
-	return HRTIMER_NORESTART;
-}
-
 /* Hand empty frames to the device. */
 static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 {
 	struct virtnet_tp4 *tp4 = rq->tp4;
 	struct tp4_frame_set p;
-	u32 nr, left, posted;
+	u32 nr, left;
 
-	posted = tp4a_nr_handed_out(tp4->rx);
-	tp4a_populate(tp4->rx);
-	nr = min(tp4a_get_unprocessed(tp4->rx, posted, &p), rq->vq->num_free);
-	if (unlikely(posted + nr < VIRTNET_TP4_RX_LOW)) {
-		if (tp4a_need_wakeup(tp4->rx, true)) {
-			tp4a_populate(tp4->rx);
-			nr = min(tp4a_get_unprocessed(tp4->rx, posted, &p),
-				 rq->vq->num_free);
-		} else {
-			virtnet_tp4_refill_later(tp4, nr);
-		}
-		if (!(posted + nr))
-			tp4a_count_no_frame(tp4->rx);
-	} else {
-		tp4a_need_wakeup(tp4->rx, false);
-	}
-
+	nr = tp4a_refill(tp4->rx, tp4a_nr_handed_out(tp4->rx), rq->vq->num_free,
+			 &p);
 	sg_init_table(rq->sg, 1);
 	for (left = nr; left; left--, p.curr++) {
 		const void *start = tp4f_get_data(&p) - vi->hdr_len;
@@ -181,7 +132,7 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 		if (unlikely(virtqueue_add_inbuf(rq->vq, rq->sg, 1,
 						 virtnet_tp4_id_to_ptr(tp4f_get_frame_id(&p)),
 						 GFP_ATOMIC))) {
-			virtnet_tp4_refill_later(tp4, false);
+			tp4a_refill_later(tp4->rx, false);
 			break;
 		}
 	}
@@ -332,7 +283,7 @@ static __always_inline int virtnet_tp4_rx_packets(struct virtnet_info *vi,
 static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit,
 				 struct virtnet_rq_stats *stats)
 {
-	struct tp4_xdp *xdp = &tp4->xdp;
+	const struct tp4_xdp *xdp = &tp4->xdp;
 
 	tp4a_flush(tp4->rx);
 	if (!xdp->prog && likely(!xdp->errors))
@@ -345,10 +296,6 @@ static void virtnet_tp4_rx_flush(struct virtnet_tp4 *tp4, unsigned int *xdp_xmit
 	u64_stats_add(&stats->xdp_drops, xdp->drops + xdp->errors);
 	u64_stats_add(&stats->xdp_tx, xdp->tx);
 	u64_stats_add(&stats->xdp_redirects, xdp->redirect);
-	xdp->drops = 0;
-	xdp->errors = 0;
-	xdp->tx = 0;
-	xdp->redirect = 0;
 }
 
 static int virtnet_tp4_poll_rx(struct virtnet_info *vi,
@@ -361,8 +308,7 @@ static int virtnet_tp4_poll_rx(struct virtnet_info *vi,
 
 	if (unlikely(!budget))
 		return 0;
-	tp4a_set_napi(tp4->rx, &rq->napi);
-	tp4->xdp.prog = rcu_dereference_bh(rq->xdp_prog);
+	tp4a_begin_rx(tp4->rx, &rq->napi, rcu_dereference_bh(rq->xdp_prog));
 	packets = tp4a_has_meta(tp4->rx) || tp4a_may_copy(tp4->rx) ?
 		  virtnet_tp4_rx_packets(vi, rq, budget, stats, true) :
 		  virtnet_tp4_rx_packets(vi, rq, budget, stats, false);
@@ -417,15 +363,6 @@ static int virtnet_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
 	if (ret < 0)
 		return ret;
 	return ret ? 0 : -ENOSPC;
-}
-
-static void virtnet_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
-{
-	struct virtnet_tp4 *tp4 = opaque;
-
-	skb_record_rx_queue(skb, tp4->queue_pair);
-	skb->protocol = eth_type_trans(skb, tp4->xdp.rxq->dev);
-	napi_gro_receive(&tp4->rq->napi, skb);
 }
 
 /* ---- sending, under the lock of the netdev's Tx queue ---- */
@@ -684,10 +621,8 @@ static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
 
 static void virtnet_tp4_free_arrays(struct virtnet_tp4 *tp4)
 {
-	hrtimer_cancel(&tp4->refill);
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
-	tp4a_free(tp4->to_kernel);
 	kfree_skb(tp4->meta_skb);
 }
 
@@ -718,13 +653,6 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 		return NULL;
 
 	tp4->queue_pair = queue;
-	tp4->refill_ns = VIRTNET_TP4_REFILL_MIN;
-	hrtimer_init(&tp4->refill, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	tp4->refill.function = virtnet_tp4_refill;
-	tp4->to_kernel = tp4a_skb_sink_new(VIRTNET_TP4_TO_KERNEL, tp4,
-					   virtnet_tp4_deliver_kernel);
-	if (!tp4->to_kernel)
-		goto free;
 	/* Rings may be resized up to num_max. */
 	if (parms->tx_opaque) {
 		tp4->tx = tp4a_tx_new(parms->tx_opaque, nr, NULL);
@@ -745,7 +673,6 @@ static struct virtnet_tp4 *virtnet_tp4_alloc(struct virtnet_info *vi,
 			goto free;
 		tp4->buf_len = tp4_frame_room(parms->rx_opaque) + vi->hdr_len;
 		tp4->xdp.buff = &tp4->xdp_buff;
-		tp4->xdp.to_kernel = tp4->to_kernel;
 		if (vi->has_rss_hash_report) {
 			tp4->meta_skb = alloc_skb(0, GFP_KERNEL);
 			if (!tp4->meta_skb)
@@ -1001,15 +928,6 @@ static int virtnet_tp4_wakeup(struct net_device *dev, int queue_pair, u32 flags)
 	return 0;
 }
 
-/* The queues are about to be deleted; NAPI is disabled. */
-static void virtnet_tp4_freeze(struct virtnet_info *vi)
-{
-	struct virtnet_tp4 *tp4;
-
-	for (tp4 = vi->tp4; tp4; tp4 = tp4->next)
-		hrtimer_cancel(&tp4->refill);
-}
-
 /* The queues are new, and the device has its initial offloads. */
 static void virtnet_tp4_restore(struct virtnet_info *vi)
 {
@@ -1075,10 +993,6 @@ static bool virtnet_tp4_has_tx(const struct virtnet_info *vi, int queue)
 static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
 {
 	return false;
-}
-
-static void virtnet_tp4_freeze(struct virtnet_info *vi)
-{
 }
 
 static void virtnet_tp4_restore(struct virtnet_info *vi)

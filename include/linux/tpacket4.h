@@ -139,6 +139,7 @@ struct tp4_packet_array {
 	u32			frame_size; /* bytes of a frame, of a V4 ring */
 	bool			meta;	/* packets have metadata */
 	bool			to_stack; /* the stack gets copies of packets */
+	struct tp4_packet_array	*to_kernel; /* the stack's packets, or NULL */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 
@@ -158,12 +159,10 @@ struct tp4_frame_set {
 
 /**
  * struct tp4_xdp - an XDP program and how its verdicts are carried out
- * @prog:	the program, or NULL; may change between two flushes
  * @buff:	context of the program, embedded in whatever structure the
  *		driver's XDP metadata kfuncs expect
- * @rxq:	the Rx queue, registered with xdp_rxq_info_reg()
- * @to_kernel:	array with skbs as its sink, for XDP_PASS_TO_KERNEL and
- *		TP4_RING_TO_STACK
+ * @rxq:	the Rx queue, registered with xdp_rxq_info_reg() while there is a
+ *		program
  * @prepare:	sets up the structure that embeds @buff before @prog runs, or
  *		NULL; called for every packet that is flushed while there is a
  *		program
@@ -176,25 +175,28 @@ struct tp4_frame_set {
  *		stack gets a copy of, after @prog has run, while tp4f_get_age()
  *		and tp4f_get_handle() are what they were before the flush
  * @arg:	first argument of @prepare, @xmit and @get_offloads
+ * @prog:	the program, or NULL; set by tp4a_begin_rx()
+ * @napi:	the NAPI instance that gives packets to the stack, or NULL; set by
+ *		tp4a_begin_rx()
  * @drops:	packets dropped by the program
  * @errors:	packets dropped for another reason
  * @tx:		packets passed to @xmit
  * @redirect:	packets redirected; if not 0, call xdp_do_flush()
  *
  * The driver owns it and keeps it as long as the array that it was given to by
- * tp4a_set_xdp(). The counters only grow; the driver reads and resets them.
+ * tp4a_set_xdp(). The counters start at 0 with each tp4a_begin_rx().
  */
 struct tp4_xdp {
-	struct bpf_prog		*prog;
 	struct xdp_buff		*buff;
 	struct xdp_rxq_info	*rxq;
-	struct tp4_packet_array	*to_kernel;
 	void			(*prepare)(void *arg,
 					   const struct tp4_frame_set *p);
 	int			(*xmit)(void *arg, struct xdp_frame *frame);
 	struct sk_buff		*(*get_offloads)(void *arg,
 						 const struct tp4_frame_set *p);
 	void			*arg;
+	struct bpf_prog		*prog;
+	struct napi_struct	*napi;
 	u32			drops;
 	u32			errors;
 	u32			tx;
@@ -902,13 +904,18 @@ int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
 struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 			      struct tp4_frame_set *p);
 void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb);
+void tp4f_push_vlan(struct tp4_frame_set *p, __be16 proto, u16 tci);
 int tp4f_get_vnet_hdr(const struct tp4_frame_set *p,
 		      struct virtio_net_hdr *hdr);
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 			       const struct virtio_net_hdr *hdr);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
+void tp4a_begin_rx(struct tp4_packet_array *a, struct napi_struct *napi,
+		   struct bpf_prog *prog);
+u32 tp4a_refill(struct tp4_packet_array *a, u32 posted, u32 max,
+		struct tp4_frame_set *p);
+void tp4a_refill_later(struct tp4_packet_array *a, bool some);
 void tp4a_count_no_frame(struct tp4_packet_array *a);
-void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi);
 
 #endif /* _LINUX_TPACKET4_H */

@@ -22,12 +22,38 @@ static inline bool tp4_queue_is_bound(const struct net_device *dev,
 	       READ_ONCE(dev->_rx[queue_pair].tp4);
 }
 
+/**
+ * tp4_any_queue_is_bound() - check for queue pairs in zero-copy mode
+ * @dev:	the device
+ * @first:	the first queue pair to check; may be out of range
+ *
+ * For drivers whose reconfiguration would move or remove queue pairs.
+ *
+ * Context: Under RTNL.
+ * Return: true if @first or one after it is in zero-copy mode.
+ */
+static inline bool tp4_any_queue_is_bound(const struct net_device *dev,
+					  unsigned int first)
+{
+	for (; first < dev->num_rx_queues; first++) {
+		if (tp4_queue_is_bound(dev, first))
+			return true;
+	}
+	return false;
+}
+
 unsigned long tp4_queue_inode(const struct net_device *dev,
 			      unsigned int queue_pair);
 bool tp4_hides_packets(const struct net_device *dev);
 #else
 static inline bool tp4_queue_is_bound(const struct net_device *dev,
 				      unsigned int queue_pair)
+{
+	return false;
+}
+
+static inline bool tp4_any_queue_is_bound(const struct net_device *dev,
+					  unsigned int first)
 {
 	return false;
 }

@@ -294,6 +294,30 @@ bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 EXPORT_SYMBOL_GPL(tp4a_add_packet);
 
 /**
+ * tp4f_push_vlan() - put a VLAN tag that the device has stripped into a packet
+ * @p:		the received packet, at its first frame
+ * @proto:	the tag's protocol
+ * @tci:	its tag control information
+ *
+ * The tag uses some of the frame's headroom.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4f_push_vlan(struct tp4_frame_set *p, __be16 proto, u16 tci)
+{
+	struct tp4_frame *frame = tp4f_frame(p);
+	struct vlan_ethhdr *eth;
+
+	frame->offset -= VLAN_HLEN;
+	frame->len += VLAN_HLEN;
+	eth = tp4f_get_data(p);
+	memmove(eth, (void *)eth + VLAN_HLEN, 2 * ETH_ALEN);
+	eth->h_vlan_proto = proto;
+	eth->h_vlan_TCI = htons(tci);
+}
+EXPORT_SYMBOL_GPL(tp4f_push_vlan);
+
+/**
  * tp4f_get_vnet_hdr() - get the checksum and GSO request of a packet to send
  * @p:		the packet, of a Tx array, for which tp4f_has_meta() is true
  * @hdr:	set to the request, in the byte order of

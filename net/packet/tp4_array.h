@@ -2,6 +2,7 @@
 #ifndef __PACKET_TP4_ARRAY_H__
 #define __PACKET_TP4_ARRAY_H__
 
+#include <linux/hrtimer.h>
 #include <linux/mm_types.h>
 #include <linux/tpacket4.h>
 
@@ -11,16 +12,24 @@
  * struct tp4_zc_ring - one ring of a socket in zero-copy mode
  * @q:		the ring, or NULL if the socket has none
  * @error:	errno that frames are returned with when the array is freed
+ * @queue_pair:	queue pair of the device
  * @dev:	the device
  * @need_wakeup: last argument of tp4a_need_wakeup()
+ * @kick:	lets the driver look for empty frames, in a softirq (Rx)
+ * @refill:	calls @kick when too few frames were posted (Rx)
+ * @refill_ns:	its interval
  *
  * rx_opaque and tx_opaque of struct tp4_netdev_parms point to this.
  */
 struct tp4_zc_ring {
 	struct tp4_queue	*q;
 	int			error;
-	const struct net_device	*dev;
+	int			queue_pair;
+	struct net_device	*dev;
 	bool			need_wakeup;
+	void			(*kick)(struct tp4_zc_ring *ring);
+	struct hrtimer		refill;
+	u32			refill_ns;
 };
 
 /**

@@ -18,6 +18,13 @@
 /* Maximum number of frames that a ring with TP4_RING_KEEP does not get */
 #define TP4_KEEP_MAX	64
 
+/* With fewer Rx frames at the device than this, the program is asked for a kick.
+ * If it has not mapped the status page, a timer looks for frames instead.
+ */
+#define TP4_RX_LOW	32
+#define TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
+#define TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
+
 static struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
 {
 	return a->queue_opaque;
@@ -502,7 +509,7 @@ static int tp4a_rx_flush_to_both(struct tp4_packet_array *a, u32 end)
 
 	tp4a_copy_to_kernel(a, end);
 	packets = tp4a_rx_flush_keep(a, end);
-	tp4a_flush(a->xdp->to_kernel);
+	tp4a_flush(a->to_kernel);
 	return packets;
 }
 
@@ -570,13 +577,20 @@ static void tp4a_give_back(struct tp4_packet_array *a)
 	tp4a_unmap(a);
 }
 
+static void tp4a_rx_free(struct tp4_packet_array *a)
+{
+	hrtimer_cancel(&tp4a_zc_ring(a)->refill);
+	tp4a_give_back(a);
+	tp4a_free(a->to_kernel);
+}
+
 static const struct tp4_array_ops tp4a_rx_ops = {
 	.validation = TP4_VALIDATION_IDX,
 	.populate = tp4a_rx_populate,
 	.flush = tp4a_rx_flush,
 	.publish = tp4a_rx_flush,
 	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_give_back,
+	.free = tp4a_rx_free,
 };
 
 /* For areas in which a frame may cross the end of a run */
@@ -586,7 +600,7 @@ static const struct tp4_array_ops tp4a_rx_runs_ops = {
 	.flush = tp4a_rx_flush,
 	.publish = tp4a_rx_flush,
 	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_give_back,
+	.free = tp4a_rx_free,
 };
 
 /* For TP4_RING_KEEP and TP4_RING_TO_STACK. Separate operations, so that other
@@ -598,7 +612,7 @@ static const struct tp4_array_ops tp4a_rx_keep_ops = {
 	.flush = tp4a_rx_flush_keep,
 	.publish = tp4a_rx_flush_keep,
 	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_give_back,
+	.free = tp4a_rx_free,
 };
 
 static const struct tp4_array_ops tp4a_rx_to_stack_ops = {
@@ -607,7 +621,7 @@ static const struct tp4_array_ops tp4a_rx_to_stack_ops = {
 	.flush = tp4a_rx_flush_to_both,
 	.publish = tp4a_rx_flush_keep,
 	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_give_back,
+	.free = tp4a_rx_free,
 };
 
 static const struct tp4_array_ops tp4a_tx_ops = {
@@ -630,6 +644,22 @@ static const struct tp4_array_ops tp4a_tx_meta_ops = {
 	.flush = tp4a_tx_flush,
 	.free = tp4a_give_back,
 };
+
+static enum hrtimer_restart tp4a_refill_timer(struct hrtimer *timer)
+{
+	struct tp4_zc_ring *ring = container_of(timer, struct tp4_zc_ring,
+						refill);
+
+	ring->kick(ring);
+	return HRTIMER_NORESTART;
+}
+
+static void tp4a_refill_init(struct tp4_zc_ring *ring)
+{
+	ring->refill_ns = TP4_REFILL_MIN;
+	hrtimer_init(&ring->refill, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	ring->refill.function = tp4a_refill_timer;
+}
 
 static struct tp4_packet_array *
 tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
@@ -707,6 +737,7 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	if (!a)
 		return NULL;
 
+	tp4a_refill_init(ring);
 	a->to_stack = q->flags & TP4_RING_TO_STACK;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(ring);
@@ -797,8 +828,8 @@ EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
  * tp4a_count_no_frame() - count that there is no frame to receive into
  * @a:	an Rx array of a V4 ring
  *
- * For drivers of devices that drop packets themselves. Called each time that
- * the driver has found no frame to hand to the device, which has none left.
+ * For devices that drop packets themselves. Called each time that there is no
+ * frame to hand to the device, which has none left. tp4a_refill() does this, too.
  *
  * Context: Softirq (NAPI).
  */
@@ -806,22 +837,99 @@ void tp4a_count_no_frame(struct tp4_packet_array *a)
 {
 	a->ops->count_drop(a);
 }
-EXPORT_SYMBOL_GPL(tp4a_count_no_frame);
 
-/**
- * tp4a_set_napi() - set the NAPI instance that the socket busy polls
- * @a:		an Rx array of a V4 ring
- * @napi:	the NAPI instance that fills it
- *
- * Context: Any.
- */
-void tp4a_set_napi(struct tp4_packet_array *a, const struct napi_struct *napi)
+/* Set the NAPI instance that the socket busy polls. */
+static void tp4a_set_napi_id(struct tp4_packet_array *a, unsigned int napi_id)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	struct sock *sk = tp4a_zc_ring(a)->q->sk;
 
-	if (sk && READ_ONCE(sk->sk_napi_id) != napi->napi_id)
-		WRITE_ONCE(sk->sk_napi_id, napi->napi_id);
+	if (sk && READ_ONCE(sk->sk_napi_id) != napi_id)
+		WRITE_ONCE(sk->sk_napi_id, napi_id);
 #endif
 }
-EXPORT_SYMBOL_GPL(tp4a_set_napi);
+
+/**
+ * tp4a_begin_rx() - begin to receive in a run of NAPI
+ * @a:		an Rx array of a V4 ring that tp4a_set_xdp() was called for
+ * @napi:	the NAPI instance, which the socket may busy poll, and which gives
+ *		packets to the stack
+ * @prog:	the XDP program that runs at flush, or NULL
+ *
+ * Sets the counters of the array's struct tp4_xdp to 0.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4a_begin_rx(struct tp4_packet_array *a, struct napi_struct *napi,
+		   struct bpf_prog *prog)
+{
+	struct tp4_xdp *xdp = a->xdp;
+
+	xdp->prog = prog;
+	xdp->napi = napi;
+	xdp->drops = 0;
+	xdp->errors = 0;
+	xdp->tx = 0;
+	xdp->redirect = 0;
+	tp4a_set_napi_id(a, napi->napi_id);
+}
+EXPORT_SYMBOL_GPL(tp4a_begin_rx);
+
+/**
+ * tp4a_refill_later() - look for empty frames after an interval
+ * @a:		an Rx array of a V4 ring
+ * @some:	whether there were any frames; if not, the interval grows
+ *
+ * For drivers that could not hand all frames to the device. Calls ndo_tp4_xmit
+ * with TP4_WAKEUP_RX.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4a_refill_later(struct tp4_packet_array *a, bool some)
+{
+	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
+
+	ring->refill_ns = some ? TP4_REFILL_MIN :
+			  min_t(u32, 2 * ring->refill_ns, TP4_REFILL_MAX);
+	hrtimer_start(&ring->refill, ns_to_ktime(ring->refill_ns),
+		      HRTIMER_MODE_REL_SOFT);
+}
+EXPORT_SYMBOL_GPL(tp4a_refill_later);
+
+/**
+ * tp4a_refill() - get empty frames for the device
+ * @a:		an Rx array of a V4 ring
+ * @posted:	number of frames that the device has
+ * @max:	maximum number of frames to get
+ * @p:		set to the frames; the driver may walk them by @p->curr
+ *
+ * Populates the array. If the device is short of frames, makes sure that the
+ * driver's NAPI is scheduled when more are posted: without frames, the device
+ * raises no interrupt. A program that has mapped the status page is asked for a
+ * kick; for others, a timer calls ndo_tp4_xmit.
+ *
+ * Context: Softirq (NAPI).
+ * Return: the number of frames.
+ */
+u32 tp4a_refill(struct tp4_packet_array *a, u32 posted, u32 max,
+		struct tp4_frame_set *p)
+{
+	u32 nr;
+
+	tp4a_populate(a);
+	nr = min(tp4a_get_unprocessed(a, posted, p), max);
+	if (likely(posted + nr >= TP4_RX_LOW)) {
+		tp4a_need_wakeup(a, false);
+		return nr;
+	}
+	if (tp4a_need_wakeup(a, true)) {
+		tp4a_populate(a);
+		nr = min(tp4a_get_unprocessed(a, posted, p), max);
+	} else {
+		tp4a_refill_later(a, nr);
+	}
+	if (!(posted + nr))
+		tp4a_count_no_frame(a);
+	return nr;
+}
+EXPORT_SYMBOL_GPL(tp4a_refill);

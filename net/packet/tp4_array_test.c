@@ -6,6 +6,7 @@
 #include <kunit/device.h>
 #include <kunit/test.h>
 #include <linux/bpf.h>
+#include <linux/delay.h>
 #include <linux/dma-direct.h>
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
@@ -36,6 +37,7 @@ struct end {
 	u32			held[SLOTS];
 	unsigned long		posted;
 	unsigned long		reaped;
+	u32			kicks;
 };
 
 struct tp4_test {
@@ -325,6 +327,94 @@ static void no_work_without_room(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tp4a_has_work(t->txa));
 	tp4a_flush(t->txa);
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
+}
+
+static void count_kick(struct tp4_zc_ring *ring)
+{
+	struct end *end = container_of(ring, struct end, end);
+
+	WRITE_ONCE(end->kicks, end->kicks + 1);
+}
+
+/* Wait for the timer that looks for empty frames, if it is running.
+ * Return: how often it has expired.
+ */
+static u32 count_kicks(struct end *end)
+{
+	u32 ms;
+
+	for (ms = 0; hrtimer_active(&end->end.refill) && ms < 1000; ms++)
+		msleep(1);
+	return READ_ONCE(end->kicks);
+}
+
+/* The program does not know that the driver needs a kick. */
+static void refill_without_enough_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	arrays_new(test, false);
+	t->rx.end.kick = count_kick;
+	KUNIT_EXPECT_EQ(test, tp4a_refill(t->rxa, 0, ELEMS, &p), 0);
+	KUNIT_EXPECT_EQ(test, count_kicks(&t->rx), 1);
+	for (i = 0; i < 40; i++)
+		post(&t->rx, i, 0, 0, 0);
+	/* The device takes fewer than there are. */
+	KUNIT_EXPECT_EQ(test, tp4a_refill(t->rxa, 0, 20, &p), 20);
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 0);
+	KUNIT_EXPECT_EQ(test, count_kicks(&t->rx), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_refill(t->rxa, 20, ELEMS, &p), 20);
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 20);
+	KUNIT_EXPECT_EQ(test, count_kicks(&t->rx), 2);
+	KUNIT_EXPECT_EQ(test, tp4a_refill(t->rxa, 40, ELEMS, &p), 0);
+	KUNIT_EXPECT_EQ(test, count_kicks(&t->rx), 2);
+}
+
+/* The timer may be about to kick. */
+static void free_without_enough_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+
+	arrays_new(test, false);
+	t->rx.end.kick = count_kick;
+	tp4a_refill(t->rxa, 0, ELEMS, &p);
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&t->rx.end.refill));
+}
+
+static void push_vlan_tag(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	const struct vlan_ethhdr *eth;
+	struct tp4_frame_set p;
+	u8 *data;
+	u32 i;
+
+	arrays_new(test, false);
+	post(&t->rx, 3, 0, 0, 0);
+	post(&t->rx, 4, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
+	tp4f_set_frame(&p, 60, XDP_PACKET_HEADROOM, false);
+	data = tp4f_get_data(&p);
+	for (i = 0; i < 60; i++)
+		data[i] = i;
+	tp4f_push_vlan(&p, htons(ETH_P_8021AD), 0x6123);
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), 64);
+	KUNIT_EXPECT_EQ(test, tp4f_get_data_offset(&p),
+			XDP_PACKET_HEADROOM - VLAN_HLEN);
+	KUNIT_EXPECT_FALSE(test, tp4f_is_last_frame(&p));
+	eth = tp4f_get_data(&p);
+	for (i = 0; i < 2 * ETH_ALEN; i++)
+		KUNIT_EXPECT_EQ(test, ((const u8 *)eth)[i], i);
+	KUNIT_EXPECT_EQ(test, eth->h_vlan_proto, htons(ETH_P_8021AD));
+	KUNIT_EXPECT_EQ(test, eth->h_vlan_TCI, htons(0x6123));
+	for (i = 2 * ETH_ALEN; i < 60; i++)
+		KUNIT_EXPECT_EQ(test, data[i], i);
 }
 
 static void populate_limits_refusals(struct kunit *test)
@@ -1899,8 +1989,6 @@ static void xdp_new(struct kunit *test, struct tp4_xdp *xdp,
 	prog->aux = aux;
 	xdp->prog = prog;
 	arrays_new(test, false);
-	xdp->to_kernel = tp4a_skb_sink_new(ELEMS, NULL, NULL);
-	KUNIT_ASSERT_NOT_NULL(test, xdp->to_kernel);
 	tp4a_set_xdp(t->rxa, xdp);
 }
 
@@ -1928,9 +2016,9 @@ static struct sk_buff *copy_of_one(struct kunit *test, struct tp4_xdp *xdp)
 	struct sk_buff *skb;
 	u32 i;
 
-	tp4a_free(xdp->to_kernel);
-	xdp->to_kernel = tp4a_skb_sink_new(ELEMS, t, keep_skb);
-	KUNIT_ASSERT_NOT_NULL(test, xdp->to_kernel);
+	tp4a_free(t->rxa->to_kernel);
+	t->rxa->to_kernel = tp4a_skb_sink_new(ELEMS, t, keep_skb);
+	KUNIT_ASSERT_NOT_NULL(test, t->rxa->to_kernel);
 	tp4a_populate(t->rxa);
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
@@ -2019,8 +2107,7 @@ static void copies_have_offloads(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (u32)skb->csum_level, 0);
 		KUNIT_EXPECT_EQ(test, skb_hwtstamps(skb)->hwtstamp,
 				i % 2 ? ns_to_ktime(77) : 0);
-		tp4a_free(xdp.to_kernel);
-		tp4a_free(t->rxa);
+			tp4a_free(t->rxa);
 		tp4a_free(t->txa);
 		t->rxa = NULL;
 		t->txa = NULL;
@@ -2054,7 +2141,6 @@ static void xdp_tx_with_full_queue(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
 	KUNIT_ASSERT_TRUE(test, tp4a_next_frame(t->rxa, &p));
 	KUNIT_EXPECT_EQ(test, tp4f_get_frame_id(&p), 5);
-	tp4a_free(xdp.to_kernel);
 }
 
 /* More bytes than helpers for XDP programs can reach */
@@ -2129,7 +2215,6 @@ static void xdp_with_many_frames(struct kunit *test)
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, xdp.tx, 1);
 	KUNIT_EXPECT_TRUE(test, ok);
-	tp4a_free(xdp.to_kernel);
 }
 
 /* Three frames, each with so many bytes before the array's offset, and full */
@@ -2179,7 +2264,6 @@ static void xdp_passes_frames(struct kunit *test, u32 pos,
 						      desc->offset, desc->len,
 						      &pos));
 	KUNIT_EXPECT_EQ(test, pos, size);
-	tp4a_free(xdp.to_kernel);
 }
 
 static unsigned int pass_all(const void *ctx, const struct bpf_insn *insn)
@@ -2250,7 +2334,6 @@ static void xdp_headroom_before_vlan_tag(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, desc->offset, t->rxa->offset - VLAN_HLEN);
 	KUNIT_EXPECT_EQ(test, desc->len, 60);
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
-	tp4a_free(xdp.to_kernel);
 }
 
 static void xdp_with_out_of_order_completion(struct kunit *test)
@@ -2267,7 +2350,6 @@ static void xdp_with_out_of_order_completion(struct kunit *test)
 	/* Packets of several frames are not for this program. */
 	KUNIT_EXPECT_GT(test, xdp.drops, 0);
 	KUNIT_EXPECT_GT(test, xdp.errors, 0);
-	tp4a_free(xdp.to_kernel);
 }
 
 static struct kunit_case tp4_array_cases[] = {
@@ -2276,6 +2358,9 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(has_work_with_unprocessed_frames),
 	KUNIT_CASE(no_work_with_incomplete_packet),
 	KUNIT_CASE(no_work_without_room),
+	KUNIT_CASE(refill_without_enough_frames),
+	KUNIT_CASE(free_without_enough_frames),
+	KUNIT_CASE(push_vlan_tag),
 	KUNIT_CASE(populate_limits_refusals),
 	KUNIT_CASE(copy_to_smaller_frames),
 	KUNIT_CASE(frame_set_iteration),

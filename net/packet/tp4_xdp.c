@@ -172,7 +172,7 @@ static void tp4_xdp_redirect(struct tp4_xdp *xdp, struct xdp_buff *buff)
 static void tp4_xdp_to_kernel(struct tp4_xdp *xdp, struct tp4_frame_set *p,
 			      u32 meta)
 {
-	struct tp4_packet_array *to = xdp->to_kernel;
+	struct tp4_packet_array *to = p->pkt_arr->to_kernel;
 	struct sk_buff *skb = NULL;
 	struct tp4_frame *first;
 	u32 pos = to->curr;
@@ -326,6 +326,6 @@ int tp4a_run_xdp(struct tp4_packet_array *a)
 	if (keep != a->start)
 		packets = a->ops->publish(a, keep);
 	tp4a_recycle(a);
-	tp4a_flush(xdp->to_kernel);
+	tp4a_flush(a->to_kernel);
 	return packets;
 }

@@ -100,6 +100,38 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 	return zc->dev->netdev_ops->ndo_tp4_zerocopy(zc->dev, &parms);
 }
 
+static bool tp4_zc_is_up(const struct tp4_zc *zc)
+{
+	return READ_ONCE(zc->dev->flags) & IFF_UP;
+}
+
+static int tp4_zc_call_driver(const struct tp4_zc *zc, u32 flags)
+{
+	const struct net_device_ops *ops = zc->dev->netdev_ops;
+
+	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
+}
+
+static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
+{
+	if (unlikely(!tp4_zc_is_up(zc)))
+		return -ENETDOWN;
+	return tp4_zc_call_driver(zc, flags);
+}
+
+static void tp4_zc_kick_rx(struct tp4_zc_ring *ring)
+{
+	const struct tp4_zc *zc = container_of(ring, struct tp4_zc, rx);
+
+	rcu_read_lock();
+	/* NAPI may run out of frames before ndo_open has returned, and IFF_UP
+	 * has been set.
+	 */
+	if (netif_running(zc->dev))
+		tp4_zc_call_driver(zc, TP4_WAKEUP_RX);
+	rcu_read_unlock();
+}
+
 /* Return posted descriptors that have not been taken. */
 static void tp4_zc_drain(struct tp4_queue *q, int error)
 {
@@ -257,9 +289,12 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	zc->rx.q = rx;
 	zc->rx.error = ECANCELED;
 	zc->rx.dev = dev;
+	zc->rx.queue_pair = n - 1;
+	zc->rx.kick = tp4_zc_kick_rx;
 	zc->tx.q = tx;
 	zc->tx.error = ECANCELED;
 	zc->tx.dev = dev;
+	zc->tx.queue_pair = n - 1;
 	zc->sk = sk;
 	zc->dev = dev;
 	zc->queue_pair = n - 1;
@@ -445,20 +480,6 @@ bool tp4_hides_packets(const struct net_device *dev)
 			return true;
 	}
 	return false;
-}
-
-static bool tp4_zc_is_up(const struct tp4_zc *zc)
-{
-	return READ_ONCE(zc->dev->flags) & IFF_UP;
-}
-
-static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
-{
-	const struct net_device_ops *ops = zc->dev->netdev_ops;
-
-	if (unlikely(!tp4_zc_is_up(zc)))
-		return -ENETDOWN;
-	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
 }
 
 /* Check whether the driver needs a kick for posted Rx frames. */

@@ -48,21 +48,19 @@
 #include "xsk_queue.h"
 #include "xsk_tp4.h"
 
-/* With fewer frames at the device than this, the program is asked for a kick. If
- * it has not mapped the status page, a timer checks the ring for frames instead.
- */
+/* With fewer frames at the device than this, the program is asked for a kick. */
 #define XSK_TP4_RX_LOW		32
-#define XSK_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
-#define XSK_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
+
+/* When to call a driver that has been set up, or that has completed packets with
+ * interrupts disabled
+ */
+#define XSK_TP4_SOON		(50 * NSEC_PER_USEC)
 
 /* When to call a driver again that could not be woken up */
 #define XSK_TP4_RETRY		(10 * NSEC_PER_MSEC)
 
 /* How often to see whether there is a carrier again */
 #define XSK_TP4_NO_CARRIER	(100 * NSEC_PER_MSEC)
-
-/* Number of frames in the array of packets to the stack */
-#define XSK_TP4_TO_KERNEL	128
 
 /* Minimum room in a frame: igb counts buffers in KiB, and takes 0 for 2 KiB. */
 #define XSK_TP4_ROOM_MIN	1024
@@ -94,14 +92,12 @@ static struct bpf_prog *xsk_tp4_prog;
  * @no_frames:	the pool got fewer frames than it asked for
  * @xdp:	delivers the stack's copies
  * @xdp_buff:	not used, as there is no program
- * @to_kernel:	packets for the stack, with TP4_RING_TO_STACK
  * @tx:		packets to send, or NULL if the socket only receives; used by the
  *		NAPI instance that sends
  * @tx_left:	frames of a packet of which xsk_tx_peek_desc() has returned some
  * @tx_mixed:	there may be refused packets among those in flight
  * @tx_late:	completions that were reported with interrupts disabled
  * @timer:	wakes the driver up
- * @refill_ns:	its interval if there are no frames
  * @leaving:	the queue pair is about to leave the mode
  * @addrs:	mapping of the area, and of @page behind it
  * @page:	has the skb_shared_info of a packet with several frames
@@ -127,7 +123,6 @@ struct xsk_tp4 {
 	bool			no_frames;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
-	struct tp4_packet_array	*to_kernel;
 
 	struct tp4_packet_array	*tx;
 	u32			tx_left;
@@ -135,7 +130,6 @@ struct xsk_tp4 {
 	u32			tx_late;
 
 	struct hrtimer		timer;
-	u32			refill_ns;
 	bool			leaving;
 
 	void			*addrs;
@@ -222,13 +216,10 @@ static void xsk_tp4_is_low(struct xsk_tp4 *t, bool some)
 	if (xsk_tp4_posted(t) >= XSK_TP4_RX_LOW)
 		return;
 	t->no_frames = true;
-	if (tp4a_need_wakeup(t->rx, true)) {
+	if (tp4a_need_wakeup(t->rx, true))
 		tp4a_populate(t->rx);
-	} else {
-		t->refill_ns = some ? XSK_TP4_REFILL_MIN :
-			       min_t(u32, 2 * t->refill_ns, XSK_TP4_REFILL_MAX);
-		xsk_tp4_start_timer(t, t->refill_ns);
-	}
+	else
+		tp4a_refill_later(t->rx, some);
 	if (!xsk_tp4_posted(t) &&
 	    tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx))
 		tp4a_count_no_frame(t->rx);
@@ -354,21 +345,6 @@ static noinline void xsk_tp4_add_frags(struct xsk_tp4 *t)
 	}
 }
 
-/* Put a VLAN tag that the device has stripped back into the packet. */
-static void xsk_tp4_push_tag(struct tp4_frame_set *p, __be16 proto, u16 tci)
-{
-	u32 offset = tp4f_get_data_offset(p) - VLAN_HLEN;
-	void *data = tp4f_get_data(p);
-	struct vlan_ethhdr *eth;
-
-	memmove(data - VLAN_HLEN, data, 2 * ETH_ALEN);
-	tp4f_set_frame(p, tp4f_get_frame_len(p) + VLAN_HLEN, offset,
-		       tp4f_is_last_frame(p));
-	eth = tp4f_get_data(p);
-	eth->h_vlan_proto = proto;
-	eth->h_vlan_TCI = htons(tci);
-}
-
 /* Get what the driver knows of a packet, while it still has its descriptor. */
 static void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
 			     struct tp4_frame_set *p)
@@ -382,7 +358,7 @@ static void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
 	u16 tci;
 
 	if (ops->xmo_rx_vlan_tag && !ops->xmo_rx_vlan_tag(ctx, &proto, &tci))
-		xsk_tp4_push_tag(p, proto, tci);
+		tp4f_push_vlan(p, proto, tci);
 	if (!tp4a_has_meta(t->rx))
 		return;
 	if (ops->xmo_rx_hash && !ops->xmo_rx_hash(ctx, &hash, &type))
@@ -460,15 +436,6 @@ void xsk_tp4_flush(struct xsk_buff_pool *pool)
 	tp4a_flush(t->rx);
 	for (; unlikely(t->xdp.errors); t->xdp.errors--)
 		dev_core_stats_rx_dropped_inc(t->dev);
-}
-
-static void xsk_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
-{
-	struct xsk_tp4 *t = opaque;
-
-	skb->protocol = eth_type_trans(skb, t->dev);
-	skb_record_rx_queue(skb, t->queue_pair);
-	netif_receive_skb(skb);
 }
 
 /* ---- sending ---- */
@@ -685,7 +652,7 @@ void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr)
 	/* netpoll may send in a hard interrupt. */
 	if (unlikely(irqs_disabled())) {
 		WRITE_ONCE(t->tx_late, t->tx_late + nr);
-		xsk_tp4_start_timer(t, XSK_TP4_REFILL_MIN);
+		xsk_tp4_start_timer(t, XSK_TP4_SOON);
 		return;
 	}
 	entered = xsk_tp4_enter();
@@ -707,7 +674,8 @@ static int xsk_tp4_wake(struct xsk_tp4 *t, u32 flags)
 	err = t->dev->netdev_ops->ndo_xsk_wakeup(t->dev, t->queue_pair, flags);
 	if (likely(!err && netif_carrier_ok(t->dev)))
 		return 0;
-	if (!(READ_ONCE(t->dev->flags) & IFF_UP))
+	/* ndo_open may not have returned yet. */
+	if (!netif_running(t->dev))
 		return -ENETDOWN;
 	xsk_tp4_start_timer(t, netif_carrier_ok(t->dev) ? XSK_TP4_RETRY :
 							  XSK_TP4_NO_CARRIER);
@@ -719,7 +687,7 @@ static enum hrtimer_restart xsk_tp4_timer(struct hrtimer *timer)
 	struct xsk_tp4 *t = container_of(timer, struct xsk_tp4, timer);
 
 	rcu_read_lock();
-	if (!READ_ONCE(t->leaving) && READ_ONCE(t->dev->flags) & IFF_UP)
+	if (!READ_ONCE(t->leaving) && netif_running(t->dev))
 		xsk_tp4_wake(t, XDP_WAKEUP_RX | (t->tx ? XDP_WAKEUP_TX : 0));
 	rcu_read_unlock();
 	return HRTIMER_NORESTART;
@@ -871,10 +839,8 @@ static void xsk_tp4_free(struct xsk_tp4 *t)
 {
 	tp4a_free(t->rx);
 	tp4a_free(t->tx);
-	tp4a_free(t->to_kernel);
 	t->rx = NULL;
 	t->tx = NULL;
-	t->to_kernel = NULL;
 }
 
 /* Free what the driver may use, too. */
@@ -962,10 +928,6 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 {
 	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
 
-	t->to_kernel = tp4a_skb_sink_new(XSK_TP4_TO_KERNEL, t,
-					 xsk_tp4_deliver_kernel);
-	if (!t->to_kernel)
-		return -ENOMEM;
 	if (parms->tx_opaque) {
 		t->tx = tp4a_tx_new(parms->tx_opaque, SIZE_MAX, NULL);
 		if (!t->tx)
@@ -976,7 +938,6 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	if (!t->rx)
 		return -ENOMEM;
 	t->xdp.buff = &t->xdp_buff;
-	t->xdp.to_kernel = t->to_kernel;
 	tp4a_set_xdp(t->rx, &t->xdp);
 	t->has_meta = ops && (ops->xmo_rx_vlan_tag || tp4a_has_meta(t->rx));
 	return 0;
@@ -1054,7 +1015,6 @@ static int xsk_tp4_enable(struct net_device *dev,
 		return -ENOMEM;
 	t->dev = dev;
 	t->queue_pair = parms->queue_pair;
-	t->refill_ns = XSK_TP4_REFILL_MIN;
 	hrtimer_init(&t->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	t->timer.function = xsk_tp4_timer;
 	err = xsk_tp4_new_pool(t, &area);
@@ -1079,7 +1039,7 @@ static int xsk_tp4_enable(struct net_device *dev,
 		tp4a_need_wakeup(t->tx, true);
 	xsk_tp4_set_napi(t);
 	if (netif_running(dev))
-		xsk_tp4_start_timer(t, XSK_TP4_REFILL_MIN);
+		xsk_tp4_start_timer(t, XSK_TP4_SOON);
 	return 0;
 
 stop:

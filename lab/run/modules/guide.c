@@ -29,7 +29,6 @@ MODULE_PARM_DESC(mode, "0: simple, 1: batches, 2: completed out of order");
 
 #define RX_DESCS	512	/* as many frames as the page's Rx array has */
 #define TX_DESCS	32
-#define RX_LOW		32	/* as few empty frames as this are too few */
 #define MAX_LEN		SZ_16K
 #define HASH		0x12345678	/* which the tests know, as the time */
 #define HWTSTAMP	1234567890123
@@ -66,7 +65,6 @@ struct mydriver {
 	struct net_device *dev;
 	struct mydriver *peer;
 	struct napi_struct napi;
-	struct timer_list refill;
 	struct xdp_rxq_info xdp_rxq;
 	struct bpf_prog *xdp_prog;
 	struct mydriver_tp4 __rcu *tp4;
@@ -196,12 +194,12 @@ static int check_packet(struct mydriver *port, struct tp4_frame_set p)
 	struct virtio_net_hdr hdr = {};
 	int err = 0;
 
-#include "block_11.h"
+#include "block_12.h"
 	if (!err && hdr.flags)
 		err = -EOPNOTSUPP;
 	if (!err)
 		err = tp4f_check_len(&p, port->dev, tp4f_packet_len(&p));
-#include "block_11b.h"
+#include "block_12b.h"
 	return err;
 }
 
@@ -209,7 +207,7 @@ static u32 get_cookie(struct tp4_frame_set p)
 {
 	u32 cookie;
 
-#include "block_8.h"
+#include "block_9.h"
 	return cookie;
 }
 
@@ -240,7 +238,7 @@ static void send(struct mydriver *port, struct mydriver_tp4 *tp4)
 
 #define there_is_room		(port->nr_sent < TX_DESCS)
 #define post(addr, len, last)	hw_send(port, p, addr, len, last)
-#include "block_5.h"
+#include "block_6.h"
 #undef post
 }
 
@@ -258,7 +256,7 @@ static void send_batch(struct mydriver *port, struct mydriver_tp4 *tp4)
 	one.start = p.curr;					\
 	one.end = p.curr + 1;					\
 	hw_send(port, one, addr, len, true); })
-#include "block_6.h"
+#include "block_7.h"
 #undef post
 }
 
@@ -273,15 +271,15 @@ static void complete_sent(struct mydriver *port, struct mydriver_tp4 *tp4)
 
 		frames += tp4f_num_frames(&sent);
 		if (mode == MODE_SIMPLE) {
-#include "block_5b.h"
+#include "block_6b.h"
 		} else if (mode == MODE_ANY_ORDER) {
-#include "block_8b.h"
+#include "block_9b.h"
 		}
 	}
 	if (mode == MODE_BATCH) {
 		u32 sent = frames;
 
-#include "block_6b.h"
+#include "block_7b.h"
 	}
 	port->nr_sent = 0;
 }
@@ -307,7 +305,7 @@ static void set_meta(struct mydriver_tp4 *tp4)
 		struct tp4_frame_set p;
 
 		tp4a_get_packet(tp4->rx, tp4->handles[i], &p);
-#include "block_10.h"
+#include "block_11.h"
 	}
 	tp4->nr_handles = 0;
 }
@@ -321,7 +319,7 @@ static void receive(struct mydriver_tp4 *tp4)
 
 #define the_hardware_has_written_a_frame	hw_written(tp4, &len, &end_of_packet, &id)
 #define tp4a_flush(rx)	(set_meta(tp4), tp4a_flush(rx))
-#include "block_4.h"
+#include "block_5.h"
 #undef tp4a_flush
 }
 
@@ -333,7 +331,7 @@ static void fill(struct mydriver *port, struct mydriver_tp4 *tp4)
 	dma_addr_t addr;
 
 #define post(addr)	hw_post(port, addr, 0)
-#include "block_7.h"
+#include "block_8.h"
 #undef post
 	tp4->posted = posted;
 }
@@ -342,36 +340,27 @@ static void receive_any(struct mydriver_tp4 *tp4, u64 cookie, u32 len, bool end_
 {
 	struct tp4_frame_set p;
 
-#include "block_9b.h"
+#include "block_10b.h"
 }
 
 static void fill_any(struct mydriver *port, struct mydriver_tp4 *tp4)
 {
-	u32 i, nr, buf_len = tp4->buf_len;
+	u32 i, nr, buf_len = tp4->buf_len, room = hw_room(port);
 	struct tp4_frame_set p;
 
 #define post(addr, id)	hw_post(port, addr, id)
-#include "block_9.h"
+#include "block_10.h"
 #undef post
-}
-
-static void fill_either(struct mydriver *port, struct mydriver_tp4 *tp4)
-{
-	tp4a_populate(tp4->rx);
-	if (mode == MODE_ANY_ORDER)
-		fill_any(port, tp4);
-	else
-		fill(port, tp4);
 }
 
 static void poll_rx(struct mydriver *port, struct mydriver_tp4 *tp4)
 {
-	struct mydriver *rx_ring = port;
+	struct mydriver *rx_ring = port, *queue = port;
 	bool end_of_packet;
 	u32 len;
 	u64 id;
 
-#include "block_2b.h"
+#include "block_3.h"
 	if (mode == MODE_ANY_ORDER) {
 		while (hw_written(tp4, &len, &end_of_packet, &id))
 			receive_any(tp4, id, len, end_of_packet);
@@ -383,30 +372,13 @@ static void poll_rx(struct mydriver *port, struct mydriver_tp4 *tp4)
 	if (tp4->xdp.redirect)
 		xdp_do_flush();
 	DEV_STATS_ADD(port->dev, rx_dropped, tp4->xdp.errors);
-	tp4->xdp.redirect = 0;
-	tp4->xdp.errors = 0;
-
-	fill_either(port, tp4);
-	if (READ_ONCE(port->nr_empty) >= RX_LOW) {
-		tp4a_need_wakeup(tp4->rx, false);
-	} else if (tp4a_need_wakeup(tp4->rx, true)) {
-		fill_either(port, tp4);
-	} else {
-		mod_timer(&port->refill, jiffies + 1);
-	}
-	if (!READ_ONCE(port->nr_empty))
-		tp4a_count_no_frame(tp4->rx);
+	if (mode == MODE_ANY_ORDER)
+		fill_any(port, tp4);
+	else
+		fill(port, tp4);
 }
 
 /* ---- XDP and the stack ---- */
-
-static void mydriver_deliver(void *opaque, struct sk_buff *skb)
-{
-	struct mydriver_tp4 *tp4 = opaque;
-
-	skb->protocol = eth_type_trans(skb, tp4->port->dev);
-	napi_gro_receive(&tp4->port->napi, skb);
-}
 
 static int mydriver_xdp_tx(void *arg, struct xdp_frame *frame)
 {
@@ -493,11 +465,6 @@ static void kick(struct mydriver *port)
 	local_bh_enable();
 }
 
-static void mydriver_refill(struct timer_list *timer)
-{
-	kick(container_of(timer, struct mydriver, refill));
-}
-
 static int mydriver_xmit(struct net_device *dev, int queue_pair, u32 flags)
 {
 	kick(netdev_priv(dev));
@@ -525,10 +492,9 @@ static int mydriver_enable(struct mydriver *rx_ring, struct tp4_netdev_parms *pa
 		tp4->buf_len = tp4_frame_room(parms->rx_opaque);
 	}
 	if (!tp4->offloads || !parms->tx_opaque != !tp4->tx ||
-	    !parms->rx_opaque != !tp4->xdp.to_kernel) {
+	    !parms->rx_opaque != !tp4->rx) {
 		tp4a_free(tp4->rx);
 		tp4a_free(tp4->tx);
-		tp4a_free(tp4->xdp.to_kernel);
 		mydriver_free(tp4);
 		return -ENOMEM;
 	}
@@ -562,7 +528,7 @@ static void mydriver_disable(struct mydriver *queue)
 	queue->nr_empty = 0;
 	queue->nr_written = 0;
 	queue->next_written = 0;
-#include "block_3.h"
+#include "block_4.h"
 	mydriver_free(tp4);
 	if (running)
 		napi_enable(&queue->napi);
@@ -625,7 +591,6 @@ static void remove_port(struct mydriver *port)
 {
 	if (port->dev->reg_state == NETREG_REGISTERED)
 		unregister_netdev(port->dev);
-	timer_delete_sync(&port->refill);
 	if (xdp_rxq_info_is_reg(&port->xdp_rxq))
 		xdp_rxq_info_unreg(&port->xdp_rxq);
 	netif_napi_del(&port->napi);
@@ -654,7 +619,6 @@ static int add_port(int i)
 	port->dev = dev;
 	ports[i] = port;
 	spin_lock_init(&port->lock);
-	timer_setup(&port->refill, mydriver_refill, 0);
 	SET_NETDEV_DEV(dev, &bus->dev);
 	snprintf(dev->name, sizeof(dev->name), "v4%c", 'a' + i);
 	eth_hw_addr_random(dev);

@@ -25,7 +25,6 @@
  */
 
 #include <linux/bitfield.h>
-#include <linux/hrtimer.h>
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -39,10 +38,6 @@
 #include "i40e_tp4_rx.h"
 #include "i40e_txrx_common.h"
 #include "i40e_xsk.h"
-
-/* Frames in the array of packets to the stack; fits a batch of the longest ones
- */
-#define I40E_TP4_TO_KERNEL	128
 
 /* Minimum number of descriptors after which a run ends, and maximum number of
  * runs in one poll
@@ -64,11 +59,6 @@
  * descriptors are reserved.
  */
 #define I40E_TP4_TX_RESERVED	(2 * DESC_NEEDED)
-
-/* With fewer Rx frames than this, check the ring again after an interval. */
-#define I40E_TP4_RX_LOW		I40E_RX_BUFFER_WRITE
-#define I40E_TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
-#define I40E_TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
 
 /**
  * i40e_tp4_wake() - schedule the NAPI of a queue pair
@@ -97,25 +87,6 @@ void i40e_tp4_wake(const struct i40e_tp4 *tp4)
 
 /* ---- Rx ---- */
 
-/* A ring without descriptors raises no interrupt, and a program that has not
- * mapped the status page does not kick when it posts frames.
- */
-static void i40e_tp4_refill_later(struct i40e_tp4 *tp4, bool some)
-{
-	tp4->refill_ns = some ? I40E_TP4_REFILL_MIN :
-			 min_t(u32, 2 * tp4->refill_ns, I40E_TP4_REFILL_MAX);
-	hrtimer_start(&tp4->refill, ns_to_ktime(tp4->refill_ns),
-		      HRTIMER_MODE_REL_SOFT);
-}
-
-static enum hrtimer_restart i40e_tp4_refill(struct hrtimer *timer)
-{
-	rcu_read_lock();
-	i40e_tp4_wake(container_of(timer, struct i40e_tp4, refill));
-	rcu_read_unlock();
-	return HRTIMER_NORESTART;
-}
-
 /* Hand empty frames to the hardware. */
 static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 {
@@ -126,23 +97,9 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	struct tp4_frame_set p;
 	struct tp4_dma dma;
 
-	tp4a_populate(rx);
-	nr = min(tp4a_get_unprocessed(rx, posted, &p), unused);
-	if (unlikely(posted + nr < I40E_TP4_RX_LOW)) {
-		if (tp4a_need_wakeup(rx, true)) {
-			tp4a_populate(rx);
-			nr = min(tp4a_get_unprocessed(rx, posted, &p), unused);
-		} else {
-			i40e_tp4_refill_later(rx_ring->tp4, nr);
-		}
-		if (!(posted + nr))
-			tp4a_count_no_frame(rx);
-	} else {
-		tp4a_need_wakeup(rx, false);
-		if (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_TP4_RX_LOW)
-			return;
-	}
-	if (!nr)
+	nr = tp4a_refill(rx, posted, unused, &p);
+	if (!nr ||
+	    (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_RX_BUFFER_WRITE))
 		return;
 
 	dma = tp4a_get_dma(rx);
@@ -229,21 +186,6 @@ static bool i40e_tp4_rx_is_odd(const struct i40e_ring *rx_ring, u32 nr)
 	return qword & BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT);
 }
 
-/* Put a VLAN tag that the hardware has stripped back into the packet. */
-static void i40e_tp4_push_tag(struct tp4_frame_set *p, __le16 tag)
-{
-	u32 offset = tp4f_get_data_offset(p) - VLAN_HLEN;
-	void *data = tp4f_get_data(p);
-	struct vlan_ethhdr *eth;
-
-	memmove(data - VLAN_HLEN, data, 2 * ETH_ALEN);
-	tp4f_set_frame(p, tp4f_get_frame_len(p) + VLAN_HLEN, offset,
-		       tp4f_is_last_frame(p));
-	eth = tp4f_get_data(p);
-	eth->h_vlan_proto = htons(ETH_P_8021Q);
-	eth->h_vlan_TCI = htons(le16_to_cpu(tag));
-}
-
 /* Receive the next packet, which has @nr descriptors.
  * Return: its length, or 0 if the descriptors hold no valid packet.
  */
@@ -293,7 +235,8 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 		return 0;
 	}
 	if (qword & BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
-		i40e_tp4_push_tag(&first, rx_desc->wb.qword0.lo_dword.l2tag1);
+		tp4f_push_vlan(&first, htons(ETH_P_8021Q),
+			       le16_to_cpu(rx_desc->wb.qword0.lo_dword.l2tag1));
 	if (tp4a_has_meta(rx))
 		tp4f_set_from_skb(&first, i40e_tp4_meta_skb(rx_ring, rx_desc));
 	return bytes;
@@ -308,16 +251,6 @@ static int i40e_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
 	if (i40e_xmit_xdp_frame(frame, xdp_ring) != I40E_XDP_TX)
 		return -ENOBUFS;
 	return 0;
-}
-
-static void i40e_tp4_deliver_kernel(void *opaque, struct sk_buff *skb)
-{
-	const struct i40e_tp4 *tp4 = opaque;
-	const struct i40e_ring *rx_ring = tp4->rx_ring;
-
-	skb->protocol = eth_type_trans(skb, rx_ring->netdev);
-	skb_record_rx_queue(skb, rx_ring->queue_index);
-	napi_gro_receive(&rx_ring->q_vector->napi, skb);
 }
 
 static void i40e_tp4_rx_flush(struct i40e_ring *rx_ring, void *arg)
@@ -366,13 +299,10 @@ int i40e_tp4_clean_rx_irq(struct i40e_ring *rx_ring, int budget)
 	struct i40e_tp4 *tp4 = rx_ring->tp4;
 	int done;
 
-	tp4->rx_ring = rx_ring;
-	tp4->xdp.prog = READ_ONCE(rx_ring->xdp_prog);
 	tp4->xdp.rxq = &rx_ring->xdp_rxq;
 	tp4->xdp.arg = rx_ring;
-	tp4->xdp.tx = 0;
-	tp4->xdp.redirect = 0;
-	tp4a_set_napi(tp4->rx, &rx_ring->q_vector->napi);
+	tp4a_begin_rx(tp4->rx, &rx_ring->q_vector->napi,
+		      READ_ONCE(rx_ring->xdp_prog));
 	if (tp4a_has_meta(tp4->rx))
 		done = i40e_tp4_receive_meta(rx_ring, budget);
 	else
@@ -865,10 +795,8 @@ void i40e_tp4_return_tx(struct i40e_tp4 *tp4)
  */
 void i40e_tp4_free(struct i40e_tp4 *tp4)
 {
-	hrtimer_cancel(&tp4->refill);
 	tp4a_free(tp4->rx);
 	tp4a_free(tp4->tx);
-	tp4a_free(tp4->to_kernel);
 	kfree_skb(tp4->meta_skb);
 	kfree(tp4);
 }
@@ -895,13 +823,6 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 
 	tp4->parms = *parms;
 	tp4->rx_buf_len = buf_len;
-	tp4->refill_ns = I40E_TP4_REFILL_MIN;
-	hrtimer_init(&tp4->refill, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	tp4->refill.function = i40e_tp4_refill;
-	tp4->to_kernel = tp4a_skb_sink_new(I40E_TP4_TO_KERNEL, tp4,
-					   i40e_tp4_deliver_kernel);
-	if (!tp4->to_kernel)
-		goto free;
 	if (parms->tx_opaque) {
 		tp4->tx = tp4a_tx_new(parms->tx_opaque, vsi->num_tx_desc, dev);
 		if (!tp4->tx)
@@ -916,7 +837,6 @@ struct i40e_tp4 *i40e_tp4_alloc(struct i40e_vsi *vsi,
 		if (!tp4->meta_skb)
 			goto free;
 		tp4->xdp.buff = &tp4->xdp_buff;
-		tp4->xdp.to_kernel = tp4->to_kernel;
 		tp4->xdp.xmit = i40e_tp4_xdp_tx;
 		tp4->xdp.get_offloads = i40e_tp4_get_offloads;
 		tp4a_set_xdp(tp4->rx, &tp4->xdp);

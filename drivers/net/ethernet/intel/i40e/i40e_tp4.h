@@ -2,10 +2,10 @@
 #ifndef _I40E_TP4_H_
 #define _I40E_TP4_H_
 
+#include <linux/tpacket4_queue.h>
 #include "i40e.h"
 
 #ifdef CONFIG_PACKET_V4
-#include <linux/hrtimer.h>
 #include <linux/tpacket4.h>
 
 /**
@@ -13,15 +13,11 @@
  * @parms:	parameters of ndo_tp4_zerocopy, for error reports
  * @rx:		received packets, or NULL if the socket only sends
  * @tx:		packets to send, or NULL if the socket only receives
- * @to_kernel:	packets for the stack, by XDP_PASS_TO_KERNEL
  * @xdp:	XDP program for packets in @rx
  * @xdp_buff:	context of the XDP program
- * @rx_ring:	the ring being cleaned, for @to_kernel
  * @meta_skb:	an skb without data, used to get metadata from descriptors
  * @q_vector:	the vector whose NAPI uses the queue pair, or NULL while NAPI is
  *		disabled
- * @refill:	timer that schedules NAPI after a shortage of Rx frames
- * @refill_ns:	its interval
  * @tx_in_flight: number of frames of @tx in runs that have not completed
  * @rx_buf_len:	number of bytes of a frame that the hardware may write
  * @error:	why it was lost, as a positive errno, or 0 since it was started
@@ -33,14 +29,10 @@ struct i40e_tp4 {
 	struct tp4_netdev_parms		parms;
 	struct tp4_packet_array		*rx;
 	struct tp4_packet_array		*tx;
-	struct tp4_packet_array		*to_kernel;
 	struct tp4_xdp			xdp;
 	struct xdp_buff			xdp_buff;
-	struct i40e_ring		*rx_ring;
 	struct sk_buff			*meta_skb;
 	struct i40e_q_vector __rcu	*q_vector;
-	struct hrtimer			refill;
-	u32				refill_ns;
 	u32				tx_in_flight;
 	u16				rx_buf_len;
 	int				error;
@@ -127,7 +119,6 @@ void i40e_tp4_reset_done(struct i40e_pf *pf, int err);
 void i40e_tp4_rebuilt(struct i40e_pf *pf);
 void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing);
 void i40e_tp4_not_up(struct i40e_vsi *vsi);
-bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first);
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
 int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
 
@@ -205,11 +196,6 @@ static inline void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
 
 static inline void i40e_tp4_not_up(struct i40e_vsi *vsi)
 {
-}
-
-static inline bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first)
-{
-	return false;
 }
 
 /* All calls of the following are optimized out. */

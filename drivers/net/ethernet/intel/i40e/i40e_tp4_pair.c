@@ -779,16 +779,3 @@ int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 	i40e_tp4_wake(tp4);
 	return -READ_ONCE(tp4->error);
 }
-
-/**
- * i40e_tp4_has_pair() - check for queue pairs in zero-copy mode
- * @vsi:	the VSI
- * @first:	the first queue pair to check
- *
- * Context: Under RTNL.
- * Return: true if one of them is.
- */
-bool i40e_tp4_has_pair(struct i40e_vsi *vsi, unsigned long first)
-{
-	return xa_find(&vsi->tp4, &first, ULONG_MAX, XA_PRESENT);
-}
