@@ -73,12 +73,18 @@ static void fill(struct sw_queue *q)
 		tp4_rx_kick(&q->s);
 }
 
+/* The kernel sets no flags but those of SW_WORD_FLAGS. */
 static inline void read_desc(const struct tpacket4_desc *d, u64 word,
 			     const u8 *area, u32 frame_size, struct sw_frag *f)
 {
+	const u8 *data;
+
 	f->idx = d->idx;
-	f->word = word & SW_WORD_KEEP;
-	f->data = area + f->idx * frame_size + f->offset;
+	f->word = word;
+	data = area + f->idx * frame_size + f->offset;
+	/* By the time that sw_lookup_batch() reads it, it is in the cache. */
+	__builtin_prefetch(data);
+	f->data = data;
 }
 
 /* Packets of one frame, up to the end of the ring or of the batch */
@@ -176,27 +182,33 @@ static void reap(struct sw_dev *dev)
 {
 	struct tp4_ring *tx = &dev->queue[0].s.tx;
 	/* In registers: what is stored in the loop could change them. */
-	const struct tpacket4_desc *ring = tx->q.ring;
-	const u32 mask = tx->q.ring_mask, first = tx->q.last_used_idx;
-	const u32 end = first + tp4_ring_pending(tx);
+	const u32 pending = tp4_ring_pending(tx);
 	struct tp4_pool *pool = &dev->port.sw->pool;
 	__u64 *to = pool->frames + pool->nr;
-	u32 next;
+	const struct tpacket4_desc *d, *end;
+	u32 n = 0, m;
 
-	for (next = first; next != end; next++) {
-		const struct tpacket4_desc *d = &ring[next & mask];
-		u64 word = __atomic_load_n(sw_word_of(d), __ATOMIC_ACQUIRE);
+	while (n < pending) {
+		d = tp4_ring_at(tx, n);
+		m = tp4_ring_contiguous(tx, n, pending - n);
+		for (end = d + m; d != end; d++) {
+			u64 word = __atomic_load_n(sw_word_of(d),
+						   __ATOMIC_ACQUIRE);
 
-		if (word & TP4_WORD_KERNEL)
+			if (word & TP4_WORD_KERNEL)
+				break;
+			if (unlikely(word & TP4_WORD_ERROR))
+				dev->port.count.out_errors++;
+			*to++ = d->idx;
+		}
+		n += m - (u32)(end - d);
+		if (d != end)
 			break;
-		if (unlikely(word & TP4_WORD_ERROR))
-			dev->port.count.out_errors++;
-		*to++ = d->idx;
 	}
-	pool->nr += next - first;
+	pool->nr += n;
 	/* As tp4_ring_peek() does */
-	tx->seen = next - first;
-	tp4_ring_take(tx, next - first);
+	tx->seen = n;
+	tp4_ring_take(tx, n);
 }
 
 static bool dev_sleep(struct sw_source *src)
@@ -338,11 +350,10 @@ static bool keep(struct sw_dev *dev, struct sw_packet *pkt)
 	return true;
 }
 
-/* Post frames, the last one first as tp4_ring_send() does; return their bytes. */
-static u64 post(struct tpacket4_desc *d, struct sw_frag *frag, unsigned int n)
+/* Post frames, the last one first as tp4_ring_send() does. */
+static void post(struct tpacket4_desc *d, struct sw_frag *frag, unsigned int n)
 {
 	struct sw_frag *f = frag + n;
-	u64 bytes = 0;
 
 	for (d += n; f-- != frag; ) {
 		u64 word = f->word | TP4_WORD_KERNEL;
@@ -350,12 +361,10 @@ static u64 post(struct tpacket4_desc *d, struct sw_frag *frag, unsigned int n)
 		/* Else a device that sends has no use for it. */
 		if (!sw_asks_offload(f))
 			word &= ~TP4_WORD(0, 0, TP4_META);
-		bytes += f->len;
 		(--d)->idx = f->idx;
 		__atomic_store_n(sw_word_of(d), word, __ATOMIC_RELEASE);
 		f->error = SW_KEPT;
 	}
-	return bytes;
 }
 
 static unsigned int dev_forward(struct sw_port *port, struct sw_source *src,
@@ -364,19 +373,22 @@ static unsigned int dev_forward(struct sw_port *port, struct sw_source *src,
 {
 	struct sw_dev *dev = container_of(port, struct sw_dev, port);
 	struct tp4_ring *tx = &dev->queue[0].s.tx;
-	u32 first, straight;
+	u32 first, straight, left;
 
 	dev_flush(port);
 	/* If there is room for a part only, that part is sent. */
-	if (unlikely(!room(dev, n, 0)) && n > tp4_ring_free(tx))
-		n = tp4_ring_free(tx);
+	if (unlikely(!room(dev, n, 0)) && n > tp4_ring_free(tx)) {
+		left = n - tp4_ring_free(tx);
+		n -= left;
+		*bytes -= sw_bytes(frag + n, left);
+	}
 	first = tx->q.avail_idx & tx->q.ring_mask;
 	straight = tx->q.ring_mask + 1 - first;
 	if (unlikely(straight < n))
-		*bytes += post(tx->q.ring, frag + straight, n - straight);
+		post(tx->q.ring, frag + straight, n - straight);
 	else
 		straight = n;
-	*bytes += post(tx->q.ring + first, frag, straight);
+	post(tx->q.ring + first, frag, straight);
 	__tp4_ring_gave(tx, n);
 	dev->unkicked = true;
 	src->kept += n;

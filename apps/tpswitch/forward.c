@@ -7,7 +7,7 @@
  * Batches in a row for which nobody is woken up: a program that sleeps after each of
  * them would need more time for this than for its packets.
  */
-#define DEFER		4
+#define DEFER		8
 
 /* Publish the packets that ports have been given. */
 static void flush(struct sw *sw)
@@ -168,33 +168,35 @@ static void forward_one(struct sw_source *src, struct sw_frag *frag,
 
 /* Deliver packets of one frame that are for the same port. */
 static void forward_run(struct sw_source *src, struct sw_frag *frag,
-			unsigned int n, unsigned int to)
+			unsigned int n, const struct sw_run *run)
 {
 	struct sw_port *in = src->port, *out;
+	u64 bytes = run->bytes;
 	struct sw *sw = in->sw;
-	u64 *bytes;
 	unsigned int i;
 
-	out = to <= SW_PORTS ? sw->ports[to] : NULL;
+	in->count.in += n;
+	in->count.in_bytes += bytes;
+	out = run->to <= SW_PORTS ? sw->ports[run->to] : NULL;
 	if (unlikely(!out || out == in || out->gone || out->mirror))
 		goto one_by_one;
-	bytes = &out->count.out_bytes;
 	if (src->is_dev && out->ops->forward &&
 	    (out->meta || !src->port->meta || !any_meta(out, frag, n)))
-		i = out->ops->forward(out, src, frag, n, bytes);
+		i = out->ops->forward(out, src, frag, n, &bytes);
 	else if (out->ops->burst &&
 		 !(src->is_dev && src->port->meta && any_meta(out, frag, n)))
-		i = out->ops->burst(out, frag, n, bytes);
+		i = out->ops->burst(out, frag, n, &bytes);
 	else
 		goto one_by_one;
 	sw_mark_dirty(out);
 	out->count.out += i;
+	out->count.out_bytes += bytes;
 	out->count.out_drops += n - i;
 	return;
 
 one_by_one:
 	for (i = 0; i < n; i++)
-		forward_one(src, frag + i, to);
+		forward_one(src, frag + i, run->to);
 }
 
 /* Deliver a packet that needs attention; return its number of frames. */
@@ -234,14 +236,12 @@ void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 
 	src->kept = 0;
 	if (likely(!in->special))
-		nr = sw_lookup_batch(in->sw, src, frag, n, runs,
-				     &in->count.in_bytes);
+		nr = sw_lookup_batch(in->sw, src, frag, n, runs);
 	else
 		*run = (struct sw_run){ .to = SW_TO_ODD, .end = n };
 	for (; nr; nr--, run++) {
 		if (likely(run->to != SW_TO_ODD) && i < run->end) {
-			forward_run(src, frag + i, run->end - i, run->to);
-			in->count.in += run->end - i;
+			forward_run(src, frag + i, run->end - i, run);
 			i = run->end;
 		}
 		while (unlikely(i < run->end))

@@ -256,6 +256,27 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 	return TPSWITCH_DROP;
 }
 
+/* Does a frame need attention, or has it no header? */
+static inline bool is_odd(const struct sw_frag *f, u64 odd)
+{
+	return unlikely(f->word & odd) || unlikely(f->len < ETH_HLEN);
+}
+
+/* The addresses of a frame, as mac_at_0() and mac_at_2() take them */
+static inline void read_macs(const struct sw_frag *f, u64 *head, u64 *tail)
+{
+	memcpy(head, f->data, sizeof(*head));
+	memcpy(tail, f->data + 4, sizeof(*tail));
+}
+
+static inline bool same_macs(const struct sw_frag *f, u64 head, u64 tail)
+{
+	u64 head2, tail2;
+
+	read_macs(f, &head2, &tail2);
+	return head == head2 && tail == tail2;
+}
+
 /**
  * sw_lookup_batch - find the ports of packets of one frame
  * @sw: switch
@@ -265,13 +286,12 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
  * @run: set to the frames that are for the same port; up to @n + 1. %SW_TO_ODD is for
  *       whole packets that have several frames, an error, no header, or metadata of a
  *       program
- * @bytes: the bytes of the packets whose ports were found are added to it
  *
  * Return: the number of runs; the first one may be empty.
  */
 unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 			     const struct sw_frag *frag, unsigned int n,
-			     struct sw_run *run, u64 *bytes)
+			     struct sw_run *run)
 {
 	struct sw_port *in = from->port;
 	/* In registers: what is stored in the loop could change them. */
@@ -282,27 +302,19 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 	const u64 odd = from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD;
 	const struct sw_frag *f = frag, *end = frag + n;
 	struct sw_run *first = run;
-	/* Of no packet: the first ends with what the second starts with. */
-	u64 dst, src, head, tail, last_head = 0, last_tail = ~0ull, sum = 0;
+	u64 dst, src, head, tail;
+	u32 bytes = 0;
 	u16 to;
 
 	run->to = TPSWITCH_DROP;
 	for (; f < end; f++) {
-		if (unlikely(f->word & odd) || unlikely(f->len < ETH_HLEN)) {
-			last_head = 0;
-			last_tail = ~0ull;
+		bool known = false;
+
+		if (is_odd(f, odd)) {
 			to = SW_TO_ODD;
 			goto found;
 		}
-		sum += f->len;
-		__builtin_prefetch(f[2].data);
-		memcpy(&head, f->data, sizeof(head));
-		memcpy(&tail, f->data + 4, sizeof(tail));
-		/* As most packets in a row */
-		if (likely(head == last_head && tail == last_tail))
-			continue;
-		last_head = 0;
-		last_tail = ~0ull;
+		read_macs(f, &head, &tail);
 		dst = mac_at_0(head);
 		src = mac_at_2(tail);
 		if (unlikely(!learning || ((dst | src) & MULTICAST) || !src)) {
@@ -322,21 +334,29 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 			goto found;
 		}
 		to = port_of(m);
-		last_head = head;
-		last_tail = tail;
+		known = true;
 found:
 		if (to != run->to) {
 			run->end = f - frag;
+			run->bytes = bytes;
+			bytes = 0;
 			run++;
 			run->to = to;
 		}
-		/* The rest of the packet does not start with addresses. */
-		while (unlikely(to == SW_TO_ODD) &&
-		       (f->flags & TP4_PKT_CONT) && f + 1 < end)
-			f++;
+		if (unlikely(to == SW_TO_ODD)) {
+			/* The rest of the packet does not start with addresses. */
+			while ((f->flags & TP4_PKT_CONT) && f + 1 < end)
+				f++;
+			continue;
+		}
+		bytes += f->len;
+		/* Most packets have the addresses of the one before them. */
+		while (known && f + 1 < end && !is_odd(f + 1, odd) &&
+		       likely(same_macs(f + 1, head, tail)))
+			bytes += (++f)->len;
 	}
 	run->end = n;
-	*bytes += sum;
+	run->bytes = bytes;
 	return run - first + 1;
 }
 

@@ -147,6 +147,8 @@ static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 			f->error = EINVAL;
 		} else {
 			f->data = area + (idx << shift) + w.offset;
+			/* For sw_lookup_batch() */
+			__builtin_prefetch(f->data);
 		}
 		if (likely(!(w.flags & (TP4_PKT_CONT | TP4_META)) && !refuse)) {
 			start = n;
@@ -259,7 +261,7 @@ static void ring_flush(struct sw_port *port)
 			 __ATOMIC_RELEASE);
 	r->rx_held = r->rx_next;
 	/* The program needs time to wake up: not when its ring is full already */
-	if (unlikely(r->rx_held - r->rx_woken > r->rx_mask / 4)) {
+	if (unlikely(r->rx_held - r->rx_woken > r->rx_mask / 2)) {
 		r->rx_woken = r->rx_held;
 		wake(r, 0);
 	}
@@ -375,37 +377,46 @@ static bool ring_output(struct sw_port *port, struct sw_packet *pkt)
 
 /*
  * Deliver packets that take a frame each, behind a slot that is held back, up to one
- * that is longer, or that there is no frame for; return their number.
+ * that is longer, one that there is no frame for, or the end of the ring; return
+ * their number.
  */
-static unsigned int ring_burst_short(struct sw_ring *r, const struct sw_frag *frag,
-				     unsigned int n, u64 *bytes)
+static unsigned int ring_burst_short(struct sw_ring *r,
+				     const struct sw_frag *frag,
+				     unsigned int n)
 {
-	const u32 mask = r->rx_mask, shift = r->shift;
-	const u32 room = r->frame_size - r->headroom;
+	/* In registers: what is stored in the loop could change them. */
+	const u32 shift = r->shift, room = r->frame_size - r->headroom;
 	const u64 head = TP4_WORD(0, r->headroom, 0), nr_frames = r->nr_frames;
-	const struct sw_frag *f = frag, *end;
-	struct tpacket4_desc *rx = r->rx;
+	const u32 first = r->rx_next & r->rx_mask;
 	u8 *area = r->area + r->headroom;
-	u32 next = r->rx_next, left = HELD - (next - r->rx_held);
-	u64 sum = 0;
+	const struct sw_frag *f = frag, *end;
+	struct tpacket4_desc *d = r->rx + first;
+	u32 most = HELD - (r->rx_next - r->rx_held);
 
-	for (end = f + (n < left ? n : left); f < end; f++, next++) {
-		struct tpacket4_desc *d = &rx[next & mask];
+	if (n > most)
+		n = most;
+	if (n > r->rx_mask + 1 - first)
+		n = r->rx_mask + 1 - first;
+	for (end = f + n; f < end; f++, d++) {
 		u32 len = f->len;
 		u64 idx;
 
 		if (unlikely(tp4_desc_ready(d)))
 			break;
 		idx = __atomic_load_n(&d->idx, __ATOMIC_RELAXED);
-		if (unlikely(idx >= nr_frames || len > room))
+		if (unlikely(idx >= nr_frames))
 			break;
-		sw_copy(area + (idx << shift), f->data, len);
-		__atomic_store_n(sw_word_of(d), head | TP4_WORD(len, 0, 0),
+		/* These fit in any frame. */
+		if (likely(sw_is_short(len)))
+			sw_copy_short(area + (idx << shift), f->data, len);
+		else if (len <= room)
+			memcpy(area + (idx << shift), f->data, len);
+		else
+			break;
+		__atomic_store_n(sw_word_of(d), head + TP4_WORD(len, 0, 0),
 				 __ATOMIC_RELAXED);
-		sum += len;
 	}
-	r->rx_next = next;
-	*bytes += sum;
+	r->rx_next += f - frag;
 	return f - frag;
 }
 
@@ -414,34 +425,30 @@ static unsigned int ring_burst(struct sw_port *port, const struct sw_frag *f,
 {
 	struct sw_ring *r = container_of(port, struct sw_ring, port);
 	const struct sw_frag *end = f + n;
-	unsigned int m, out = 0;
+	unsigned int out = n;
 
-	if (unlikely(!r->rx))
-		return 0;
-	while (f < end) {
+	while (r->rx && f < end) {
+		struct sw_packet pkt = { .nr = 1 };
+
 		/* The first slot is held back, others wait for it to be flushed. */
 		if (likely(r->rx_next != r->rx_held)) {
-			m = ring_burst_short(r, f, end - f, bytes);
-			out += m;
-			f += m;
+			f += ring_burst_short(r, f, end - f);
+			if (f == end)
+				return out;
 		}
-		if (f < end) {
-			struct sw_packet pkt = {
-				.frag = (struct sw_frag *)f, .nr = 1,
-				.len = f->len,
-			};
-
-			if (ring_output(port, &pkt)) {
-				out++;
-				*bytes += f->len;
-			} else if (tp4_desc_ready(&r->rx[r->rx_next &
-							 r->rx_mask])) {
+		pkt.frag = (struct sw_frag *)f;
+		pkt.len = f->len;
+		if (!ring_output(port, &pkt)) {
+			if (tp4_desc_ready(&r->rx[r->rx_next & r->rx_mask]))
 				break;
-			}
-			f++;
+			*bytes -= f->len;
+			out--;
 		}
+		f++;
 	}
-	return out;
+	/* There is no room for the rest. */
+	*bytes -= sw_bytes(f, end - f);
+	return out - (end - f);
 }
 
 static void ring_describe(struct sw_port *port, FILE *file)

@@ -83,8 +83,7 @@ static void wait_for_events(struct sw *sw, int timeout)
 /* Poll all active sources once. */
 static void poll_sources(struct sw *sw)
 {
-	/* sw_lookup_batch() looks two frames ahead. */
-	struct sw_frag frag[SW_FRAGS + 2];
+	struct sw_frag frag[SW_FRAGS];
 	unsigned int i, n, left = 0;
 
 	for (i = 0; i < sw->nr_active; i++) {

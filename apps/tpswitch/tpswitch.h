@@ -42,10 +42,12 @@ typedef __u64 u64;
  * struct sw_run - frames of a batch that are for the same port
  * @to: what the lookup has found, or %SW_TO_ODD
  * @end: number of the first frame behind them
+ * @bytes: sum of their lengths; 0 for %SW_TO_ODD
  */
 struct sw_run {
 	u16 to;
 	u16 end;
+	u32 bytes;
 };
 
 #define likely(x)	__builtin_expect(!!(x), 1)
@@ -145,12 +147,11 @@ struct sw_source {
  * struct sw_port_ops - what is different between kinds of ports
  * @type: name of the kind
  * @output: deliver a packet; return false if there is no room
- * @burst: deliver packets of one frame without metadata, with copies, and add
- *         their bytes to @bytes; return how many there was room for. NULL:
- *         there is only @output
+ * @burst: deliver packets of one frame without metadata, with copies; subtract
+ *         those that there was no room for from @bytes, and return how many there
+ *         was room for. NULL: there is only @output
  * @forward: deliver packets of one frame, with or without metadata, that come from a
- *           device, without copies, and add their bytes to @bytes; return how many
- *           there was room for. NULL: there is only @output
+ *           device, without copies, in the same way. NULL: there is only @output
  * @flush: publish what has been delivered
  * @wake: wake up a program that waits for what was published, or for what it has
  *        sent, or kick the device; NULL: nobody waits
@@ -323,7 +324,7 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len);
 unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 			     const struct sw_frag *frag, unsigned int n,
-			     struct sw_run *run, u64 *bytes);
+			     struct sw_run *run);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 
@@ -403,18 +404,38 @@ static inline void sw_mark_waking(struct sw_port *port)
 	}
 }
 
-/*
- * Copy a frame, and not a byte more: what is behind it is not the receiver's.
- * Short ones are copied in two halves that overlap, which takes no loop.
- */
+/* The bytes of frames */
+static inline u64 sw_bytes(const struct sw_frag *frag, unsigned int n)
+{
+	u64 bytes = 0;
+
+	while (n--)
+		bytes += frag++->len;
+	return bytes;
+}
+
+/* Does sw_copy_short() copy a frame of this length? */
+static inline bool sw_is_short(u32 len)
+{
+	return len - 32 <= 32;
+}
+
+/* Copy a short frame in two halves that overlap, which takes no loop. */
+static inline void sw_copy_short(u8 *to, const u8 *from, u32 len)
+{
+	memcpy(to, from, 32);
+	to += len;
+	from += len;
+	memcpy(to - 32, from - 32, 32);
+}
+
+/* Copy a frame, and not a byte more: what is behind it is not the receiver's. */
 static inline void sw_copy(u8 *to, const u8 *from, u32 len)
 {
-	if (likely(len >= 32 && len <= 64)) {
-		memcpy(to, from, 32);
-		memcpy(to + len - 32, from + len - 32, 32);
-	} else {
+	if (likely(sw_is_short(len)))
+		sw_copy_short(to, from, len);
+	else
 		memcpy(to, from, len);
-	}
 }
 
 #endif /* __TPSWITCH_H */
