@@ -28,8 +28,8 @@ struct tp4_tx;
  */
 #define TP4_RX_REFUSALS	64
 
-/* Number of slots after which a reader in copy mode is woken again if it has not
- * called poll() since
+/* Number of slots after which a reader in copy mode is woken again, or the next
+ * tick, if it has not called poll() since
  */
 #define TP4_WAKE_SLOTS		64
 
@@ -89,6 +89,7 @@ struct tp4_pack {
  *		TP4_DESC_SEEN (Rx)
  * @wake_at:	position from which on the reader is to be woken again if it does
  *		not call poll() before (Rx, copy mode)
+ * @woken:	jiffies when it was woken last (Rx, copy mode)
  * @pack:	where packets are stored, see tp4_pack.c (Rx)
  *
  * The members up to and including @packed are constant while the ring is in use.
@@ -136,6 +137,7 @@ struct tp4_queue {
 	bool			sending;
 	unsigned long		seen;
 	unsigned long		wake_at;
+	unsigned long		woken;
 	struct tp4_pack		pack;
 };
 

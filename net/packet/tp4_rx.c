@@ -151,7 +151,9 @@ static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
 }
 
 /* Wake the reader. One that was woken calls poll() before it sleeps again, so it
- * need not be woken for each packet until then. Only signals are sent for each.
+ * need not be woken for each packet until then. The limits are for another one
+ * that waits, too: the first may have been killed. Signals are sent for each
+ * packet.
  */
 static void tp4_rx_wake(struct tp4_queue *q)
 {
@@ -161,12 +163,13 @@ static void tp4_rx_wake(struct tp4_queue *q)
 	smp_mb();
 	out = atomic_long_read(&q->out);
 	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
-	    !sock_flag(q->sk, SOCK_FASYNC))
+	    READ_ONCE(q->woken) == jiffies && !sock_flag(q->sk, SOCK_FASYNC))
 		return;
 	if (!tp4q_rx_is_due(q))
 		return;
 	/* Before the reader is woken: its poll() sets it back. */
 	WRITE_ONCE(q->wake_at, out + TP4_WAKE_SLOTS);
+	WRITE_ONCE(q->woken, jiffies);
 	q->sk->sk_data_ready(q->sk);
 }
 
