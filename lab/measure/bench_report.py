@@ -77,6 +77,7 @@ TITLES = {
     "i40e": "i40e on the XL710 model, with its generator and sink",
     "veth": "veth: generator, stack and program together",
     "virtio": "virtio_net, with a generator and sink in QEMU",
+    "virtio-dma": "virtio_net with DMA addresses, with a generator and sink in QEMU",
 }
 STYLE = """
   text { font: 12px sans-serif; fill: #1f2328; }
