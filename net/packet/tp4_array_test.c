@@ -344,7 +344,7 @@ static u32 count_kicks(struct end *end)
 	u32 ms;
 
 	for (ms = 0; hrtimer_active(&end->end.refill) && ms < 1000; ms++)
-		msleep(1);
+		usleep_range(1000, 2000);
 	return READ_ONCE(end->kicks);
 }
 
@@ -411,8 +411,8 @@ static void push_vlan_tag(struct kunit *test)
 	eth = tp4f_get_data(&p);
 	for (i = 0; i < 2 * ETH_ALEN; i++)
 		KUNIT_EXPECT_EQ(test, ((const u8 *)eth)[i], i);
-	KUNIT_EXPECT_EQ(test, eth->h_vlan_proto, htons(ETH_P_8021AD));
-	KUNIT_EXPECT_EQ(test, eth->h_vlan_TCI, htons(0x6123));
+	KUNIT_EXPECT_EQ(test, ntohs(eth->h_vlan_proto), ETH_P_8021AD);
+	KUNIT_EXPECT_EQ(test, ntohs(eth->h_vlan_TCI), 0x6123);
 	for (i = 2 * ETH_ALEN; i < 60; i++)
 		KUNIT_EXPECT_EQ(test, data[i], i);
 }

@@ -5,6 +5,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
+#include <linux/jiffies.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <net/sock.h>
@@ -163,7 +164,8 @@ static void tp4_rx_wake(struct tp4_queue *q)
 	smp_mb();
 	out = atomic_long_read(&q->out);
 	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
-	    READ_ONCE(q->woken) == jiffies && !sock_flag(q->sk, SOCK_FASYNC))
+	    time_before_eq(jiffies, READ_ONCE(q->woken)) &&
+	    !sock_flag(q->sk, SOCK_FASYNC))
 		return;
 	if (!tp4q_rx_is_due(q))
 		return;
