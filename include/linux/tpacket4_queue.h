@@ -4,9 +4,10 @@
 #define _LINUX_TPACKET4_QUEUE_H
 
 #include <linux/netdevice.h>
-#include <net/netdev_rx_queue.h>
 
 #ifdef CONFIG_PACKET_V4
+#include <net/netdev_rx_queue.h>
+
 /**
  * tp4_queue_is_bound() - check whether a queue pair is in zero-copy mode
  * @dev:	the device
