@@ -41,6 +41,8 @@ class Job:
     versions: list[str]
     tpbench: str
     tcpdump_lib: str
+    packets: int = 800_000
+    ring: int = 4096
 
 
 def run(*command: str) -> None:
@@ -145,8 +147,8 @@ def report(job: Job, r: Run, measured: dict[str, float]) -> None:
 
 
 def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
-    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", "800000"]
-    cmd += ["-d", "0.1", "-c", "0", "-i", ",".join(ends)]
+    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(job.packets)]
+    cmd += ["-R", str(job.ring), "-d", "0.1", "-c", "0", "-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
     if r.version.endswith("+ZC"):
         cmd += ["-z", "1"]

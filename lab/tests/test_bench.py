@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, bench_report, datapath
+from lab.measure import bench, bench_misses, bench_report, datapath
 
 MEASURE = Path(bench.__file__).parent
 
@@ -35,6 +35,25 @@ def line(**changes: object) -> str:
 
 def results(*lines: str) -> list[bench_report.Result]:
     return [r for r in map(bench.parse_line, lines) if r]
+
+
+# What QEMU's cache plugin prints
+PLUGIN = """\
+core #, data accesses, data misses, dmiss rate, insn accesses, insn misses, imiss rate
+0       1234567        8901             0.7210%  4567890        123             0.0027%
+
+address, data misses, instruction
+0xffffffff81000000 (memcpy), 99, movq %rax, %rbx
+"""
+
+
+class Misses(unittest.TestCase):
+    def test_report(self) -> None:
+        self.assertEqual(bench_misses.parse_misses(PLUGIN), 8901)
+
+    def test_no_report(self) -> None:
+        with self.assertRaises(SystemExit):
+            bench_misses.parse_misses("")
 
 
 class Lines(unittest.TestCase):
