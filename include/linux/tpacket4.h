@@ -637,16 +637,17 @@ static inline void tp4a_packet_completed(struct tp4_packet_array *a,
 
 /**
  * tp4f_packet_len() - get the length of the data in all frames
- * @p:	the frame set
+ * @p:	the packet
  *
  * Return: the length in bytes.
  */
 static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
 {
-	u32 i, len = 0;
+	const struct tp4_packet_array *a = p->pkt_arr;
+	u32 i = p->start, len = a->items[i & a->mask].len;
 
-	for (i = p->start; i != p->end; i++)
-		len += p->pkt_arr->items[i & p->pkt_arr->mask].len;
+	while (unlikely(++i != p->end))
+		len += a->items[i & a->mask].len;
 	return len;
 }
 
@@ -815,13 +816,19 @@ static inline u32 tp4a_next_handle(const struct tp4_packet_array *a)
 static inline bool tp4a_next_packet(struct tp4_packet_array *a,
 				    struct tp4_frame_set *p)
 {
-	if (!tp4a_next_frame(a, p))
+	u32 curr = a->curr;
+
+	if (curr == a->end)
 		return false;
 
+	p->pkt_arr = a;
+	p->start = curr;
 	/* A source only adds whole packets. */
-	while (a->items[(a->curr - 1) & a->mask].flags & TP4_PKT_CONT)
-		a->curr++;
-	p->end = a->curr;
+	while (a->items[curr++ & a->mask].flags & TP4_PKT_CONT)
+		;
+	p->end = curr;
+	a->curr = curr;
+	tp4f_reset(p);
 	return true;
 }
 

@@ -210,6 +210,22 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 	}
 }
 
+/* Copy a packet of several frames, or one that does not fit the next frame.
+ * noinline, so that the others need no registers saved.
+ */
+static noinline bool tp4a_copy_long(struct tp4_packet_array *a,
+				    struct tp4_frame_set *p)
+{
+	u32 len = tp4f_packet_len(p);
+	u32 nr = DIV_ROUND_UP(len, a->room);
+
+	if (unlikely(!tp4a_make_room(a, nr)))
+		return false;
+	tp4f_reset(p);
+	tp4a_copy_frames(a, nr, p, len);
+	return true;
+}
+
 /**
  * tp4a_copy_packet() - copy a packet to empty frames
  * @a:	the Rx array
@@ -223,27 +239,48 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
  */
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
-	u32 nr, len;
+	const struct tp4_frame *from = tp4f_first(p);
+	struct tp4_frame *to;
+	u32 len = from->len;
 
-	tp4f_reset(p);
-	len = tp4f_get_frame_len(p);
-	if (likely(tp4f_num_frames(p) == 1 && len <= a->room &&
-		   a->curr != a->end)) {
-		struct tp4_frame *to = &a->items[a->curr++ & a->mask];
+	if (unlikely(tp4f_num_frames(p) != 1 || len > a->room ||
+		     a->curr == a->end))
+		return tp4a_copy_long(a, p);
 
-		to->len = len;
-		memcpy(tp4f_start(a, to) + to->offset, tp4f_get_data(p), len);
-		return true;
-	}
-
-	len = tp4f_packet_len(p);
-	nr = DIV_ROUND_UP(len, a->room);
-	if (unlikely(!tp4a_make_room(a, nr)))
-		return false;
-	tp4a_copy_frames(a, nr, p, len);
+	to = &a->items[a->curr++ & a->mask];
+	to->len = len;
+	memcpy(tp4f_start(a, to) + to->offset,
+	       tp4f_start(p->pkt_arr, from) + from->offset, len);
 	return true;
 }
 EXPORT_SYMBOL_GPL(tp4a_copy_packet);
+
+/* Swap the frames of a packet that has several, or of one for which there is no
+ * empty frame yet. noinline for the same reason.
+ */
+static noinline bool tp4a_swap_long(struct tp4_packet_array *a,
+				    struct tp4_frame_set *p)
+{
+	struct tp4_packet_array *from = p->pkt_arr;
+	u32 i;
+
+	for (i = p->start; i != p->end; i++) {
+		if (from->items[i & from->mask].offset < a->offset)
+			return tp4a_copy_packet(a, p);
+	}
+	if (unlikely(!tp4a_make_room(a, tp4f_num_frames(p))))
+		return false;
+
+	for (i = p->start; i != p->end; i++) {
+		struct tp4_frame *empty = &a->items[a->curr++ & a->mask];
+		struct tp4_frame *sent = &from->items[i & from->mask];
+
+		swap(*sent, *empty);
+		/* It is returned as a part of the packet that was sent. */
+		sent->flags = empty->flags;
+	}
+	return true;
+}
 
 /**
  * tp4a_add_packet() - move or copy a packet to an array
@@ -259,36 +296,18 @@ EXPORT_SYMBOL_GPL(tp4a_copy_packet);
  */
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 {
-	struct tp4_packet_array *from = p->pkt_arr;
-	u32 i, nr = tp4f_num_frames(p);
+	struct tp4_frame *sent, *empty;
 
-	if (!a->area || a->area != from->area)
+	if (!a->area || a->area != p->pkt_arr->area)
 		return tp4a_copy_packet(a, p);
-	if (likely(nr == 1 && a->curr != a->end)) {
-		struct tp4_frame *sent = &from->items[p->start & from->mask];
-		struct tp4_frame *empty = &a->items[a->curr & a->mask];
+	if (unlikely(tp4f_num_frames(p) != 1 || a->curr == a->end))
+		return tp4a_swap_long(a, p);
 
-		if (unlikely(sent->offset < a->offset))
-			return tp4a_copy_packet(a, p);
-		swap(*sent, *empty);
-		a->curr++;
-		return true;
-	}
-	for (i = p->start; i != p->end; i++) {
-		if (from->items[i & from->mask].offset < a->offset)
-			return tp4a_copy_packet(a, p);
-	}
-	if (unlikely(!tp4a_make_room(a, nr)))
-		return false;
-
-	for (i = p->start; i != p->end; i++) {
-		struct tp4_frame *empty = &a->items[a->curr++ & a->mask];
-		struct tp4_frame *sent = &from->items[i & from->mask];
-
-		swap(*sent, *empty);
-		/* It is returned as a part of the packet that was sent. */
-		sent->flags = empty->flags;
-	}
+	sent = tp4f_first(p);
+	if (unlikely(sent->offset < a->offset))
+		return tp4a_copy_packet(a, p);
+	empty = &a->items[a->curr++ & a->mask];
+	swap(*sent, *empty);
 	return true;
 }
 EXPORT_SYMBOL_GPL(tp4a_add_packet);
