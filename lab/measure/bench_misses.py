@@ -5,7 +5,7 @@
 A plugin of QEMU models an L1 data cache of 32 KiB with 8 ways. It counts from the start
 of the machine to its end. So each case runs in two machines that differ only in the number
 of packets, and the difference counts. The card's accesses are not modelled: what it has
-written hits the cache, if it was there before.
+written hits the cache, if it was there before. Writes out/misses.json.
 """
 
 import argparse
@@ -77,12 +77,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--benchmarks", default=" ".join(WAITS))
     parser.add_argument("--versions", default=" ".join(VERSIONS))
-    parser.add_argument("--ring", type=int, default=4096, help="tpbench --ring")
+    parser.add_argument("--ring", type=int, default=512, help="tpbench --ring")
     parser.add_argument("--kernel", default="plain")
     parser.add_argument(
         "--qemu", help="what lab/build/qemu --plugins --print has printed"
     )
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
+    parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")
     parser.add_argument("--guest", help=argparse.SUPPRESS, metavar="JOB")
     args = parser.parse_args()
     if args.guest:
@@ -92,12 +93,23 @@ def main() -> int:
     if not args.qemu:
         sys.exit("bench_misses: needs --qemu: lab/build/qemu --plugins --print")
     proc.stop_on_signals()
-    print("L1 data cache lines missed per packet")
+    versions = args.versions.split()
+    rows: list[dict[str, str | float]] = []
     for benchmark in args.benchmarks.split():
-        for version in args.versions.split():
+        row: dict[str, str | float] = {"benchmark": benchmark}
+        for version in versions:
+            print(f"bench: misses, {benchmark}, {version}", file=sys.stderr)
             few, many = (count(benchmark, version, n, args) for n in PACKETS)
-            misses = (many[1] - few[1]) / (many[0] - few[0])
-            print(f"{benchmark:8} {version:10} {misses:6.2f}", flush=True)
+            row[version] = round((many[1] - few[1]) / (many[0] - few[0]), 2)
+        rows.append(row)
+    print(f"\nL1 data cache lines missed per packet, rings of {args.ring}\n")
+    print(f"{'i40e':8}", *(f"{version:>10}" for version in versions))
+    for row in rows:
+        misses = (f"{row[version]:>10.2f}" for version in versions)
+        print(f"{row['benchmark']:8}", *misses)
+    args.out.mkdir(parents=True, exist_ok=True)
+    report = {"ring": args.ring, "size": SIZE, "rows": rows}
+    (args.out / "misses.json").write_text(json.dumps(report, indent=1) + "\n")
     return 0
 
 
