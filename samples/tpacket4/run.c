@@ -9,9 +9,12 @@
  *			is then the cost of all its work, on one CPU. Under
  *			"qemu -icount shift=0" a nanosecond is an instruction.
  */
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -26,6 +29,7 @@
  */
 #define WINDOW(cfg)	((cfg)->ring * 3 / 4)
 #define LOST_SECONDS	0.2
+#define CARRIER_SECONDS	5
 /* Lockstep times the drain alone in one round of so many (a prime). */
 #define DRAIN_SAMPLE	17
 
@@ -232,6 +236,31 @@ static void serve(struct end *e)
 	}
 }
 
+bool has_carrier(const char *ifname)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { 0 };
+	bool carrier = true;
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	if (!ioctl(fd, SIOCGIFFLAGS, &ifr))
+		carrier = ifr.ifr_flags & IFF_RUNNING;
+	close(fd);
+	return carrier;
+}
+
+/* A card may reset when a socket or an XDP program is attached to a queue. */
+static void wait_for_carrier(const struct config *cfg)
+{
+	double until = now() + CARRIER_SECONDS;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		while (cfg->ifname[i] && !has_carrier(cfg->ifname[i]) &&
+		       !stopped() && now() < until)
+			usleep(10000);
+}
+
 /* --- lockstep ------------------------------------------------------------ */
 
 struct lockstep {
@@ -371,8 +400,10 @@ static void run_lockstep(const struct config *cfg, struct result *res)
 	if (cfg->in_flight) {
 		end_open(&other, cfg, 1);
 		l.other = &other;
-		serve(&e);
 	}
+	wait_for_carrier(cfg);
+	if (l.other)
+		serve(&e);
 	measure(&e, &l, res);
 	if (l.other)
 		end_close(&other);
@@ -476,10 +507,11 @@ void run(const struct config *cfg, struct result *res)
 		child = start_child(cfg);
 	pin(cfg->cpu[0]);
 	end_open(&e, cfg, 0);
-	if (child) {
+	if (child)
 		wait_flag(&shared->ready);
+	wait_for_carrier(cfg);
+	if (child)
 		set_flag(&shared->go);
-	}
 	if (cfg->in_flight)
 		serve(&e);
 	measure(&e, NULL, res);

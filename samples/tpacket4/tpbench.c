@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 
 #include <tpacket4_device.h>
 
@@ -404,19 +403,6 @@ static void parse(struct config *cfg, int argc, char **argv)
 		cfg->duration = 0;
 	if (!warmup)
 		cfg->warmup = 4 * cfg->ring * cfg->queues;
-}
-
-static bool has_carrier(const char *ifname)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = { 0 };
-	bool carrier = true;
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	if (!ioctl(fd, SIOCGIFFLAGS, &ifr))
-		carrier = ifr.ifr_flags & IFF_RUNNING;
-	close(fd);
-	return carrier;
 }
 
 int main(int argc, char **argv)

@@ -163,6 +163,7 @@ struct result {
 };
 
 /* run.c */
+bool has_carrier(const char *ifname);
 void run(const struct config *cfg, struct result *res);
 
 /* port.c */
