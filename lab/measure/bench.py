@@ -73,7 +73,9 @@ def run_vm(
     command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
     command += ["-l", str(BUILD / "log" / name)]
     if nic:
-        command += ["--nic", nic, "--qemu", args.qemu]
+        command += ["--nic", nic]
+    if nic and args.qemu:
+        command += ["--qemu", args.qemu]
     if args.append:
         command += ["--append", args.append]
     command += ["--", str(Path(__file__).resolve()), "--guest", json.dumps(vars(job))]
@@ -148,7 +150,7 @@ def main() -> int:
     parser.add_argument(
         "--devices",
         default="i40e virtio veth",
-        help="and virtio-dma: virtio_net with DMA addresses",
+        help="and virtio-dma: virtio_net with DMA addresses; igb, with BASE=7.3",
     )
     parser.add_argument("--benchmarks", default=" ".join(BENCHMARKS))
     parser.add_argument("--sizes", default="64 1500")
@@ -180,6 +182,10 @@ def main() -> int:
         if device == "veth":
             job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
             results += run_vm("bench-veth", "", job, args)
+        elif device == "igb":
+            # By two of QEMU's devices; both ends count, but for rxdrop.
+            job.queues = [1]
+            results += run_vm("bench-igb", "igb", job, args)
         elif args.qemu:
             results += run_generator(job, args)
         else:

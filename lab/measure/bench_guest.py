@@ -49,12 +49,14 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True)
 
 
-def find_port(driver: str) -> str:
-    for port in sorted(NET.iterdir()):
-        link = port / "device/driver"
-        if link.exists() and link.resolve().name == driver:
-            return port.name
-    sys.exit(f"bench: no port of {driver}")
+def find_ports(driver: str) -> list[str]:
+    drivers = {port.name: port / "device/driver" for port in sorted(NET.iterdir())}
+    ports = [
+        name
+        for name, link in drivers.items()
+        if link.exists() and link.resolve().name == driver
+    ]
+    return ports or sys.exit(f"bench: no port of {driver}")
 
 
 def wait_for_link(ends: list[str]) -> None:
@@ -76,7 +78,7 @@ def set_up(device: str, queues: int) -> list[str]:
         peer = ["type", "veth", "peer", "name", ends[1]]
         run("ip", "link", "add", ends[0], *count, *peer, *count)
     elif device == "i40e":
-        ends = [find_port("i40e")]
+        ends = find_ports("i40e")
         # Only tpbench --promisc shall receive the generator's packets: otherwise they
         # would occupy the CPU between the runs.
         run("ip", "link", "set", ends[0], "address", "02:00:00:00:00:02")
@@ -85,8 +87,12 @@ def set_up(device: str, queues: int) -> list[str]:
         # The generator fills the ring every 100 us. With the default of 512
         # descriptors, it is slower than zero-copy mode and would be measured instead.
         run("ethtool", "-G", ends[0], "rx", "4096")
+    elif device == "igb":
+        ends = find_ports("igb")
+        for end in ends:
+            run("ethtool", "-G", end, "rx", "4096", "tx", "4096")
     else:
-        ends = [find_port("virtio_net")]
+        ends = find_ports("virtio_net")
     for end in ends:
         # Only packets of the benchmark: no neighbour discovery
         Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
@@ -124,6 +130,9 @@ def ways_to_wait(device: str, version: str, benchmark: str) -> list[str]:
         return ["sleep"] if version == "V4+ZC" else []
     if device == "veth":
         return ["spin"] if copy else ["spin", "busy"]
+    if device == "igb":
+        # AF_XDP with busy polling sends nothing.
+        return ["spin"]
     if copy:
         return ["spin"] if benchmark == "txpush" else ["sleep"]
     if (version, benchmark) == ("AF_XDP", "l2fwd"):
@@ -147,8 +156,14 @@ def report(job: Job, r: Run, measured: dict[str, float]) -> None:
 
 
 def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
+    igb = job.device == "igb"
+    # It resets when a program is attached, and has no link for seconds then.
+    seconds = "6" if igb else "0.1"
+    if igb and r.benchmark == "txpush":
+        ends = ends[:1]
     cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(job.packets)]
-    cmd += ["-R", str(job.ring), "-d", "0.1", "-c", "0", "-i", ",".join(ends)]
+    cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
+    cmd += ["-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
     if r.version.endswith("+ZC"):
         cmd += ["-z", "1"]
@@ -158,13 +173,14 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         cmd += ["--promisc", "--rxdrop"]
         if r.benchmark != "fanout-none":
             cmd += ["--fanout", r.benchmark.split("-")[1]]
-    elif job.device != "veth":
+    elif job.device not in ("veth", "igb"):
         cmd += ["--promisc", f"--{r.benchmark}"]
     elif r.benchmark == "l2fwd":
         cmd += ["--veth", "64", "--lockstep"]
     else:
         cmd += [f"--{r.benchmark}"]
         cmd += ["--lockstep"] if r.benchmark == "rxdrop" else []
+    cmd += ["--promisc"] if igb else []
     cmd += {"busy": ["-B", str(BUSY_US)], "sleep": ["--poll"]}.get(r.wait, [])
     defer_interrupts(ends, r.wait)
     done = subprocess.run(
@@ -172,8 +188,11 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     )
     if done.returncode:
         print("failed:", *cmd, flush=True)
-    else:
-        report(job, r, json.loads(done.stdout))
+        return
+    measured = json.loads(done.stdout)
+    if igb:
+        measured["ns_per_packet"] -= measured.get("generator_ns_per_packet", 0)
+    report(job, r, measured)
 
 
 class Iovec(ctypes.Structure):

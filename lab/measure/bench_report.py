@@ -74,6 +74,7 @@ def table(results: list[Result]) -> str:
 
 
 TITLES = {
+    "igb": "igb, between two ports",
     "i40e": "i40e on the XL710 model, with its generator and sink",
     "veth": "veth: generator, stack and program together",
     "virtio": "virtio_net, with a generator and sink in QEMU",

@@ -35,9 +35,8 @@ find_accel() {
 # wire_devices DEVICE: sets wire to QEMU's options for two devices of this model with a
 # wire between them. A hub would reorder packets that had to wait; a netdev that lets the
 # sender wait may crash QEMU when a queue of virtio_net is reset. An igb needs a root port,
-# as it uses the slots after its own for virtual functions. With --icount, QEMU's other
-# threads would take an unknown number of instructions to forward a packet, so a hub does,
-# in that of the sender.
+# as it uses the slots after its own for virtual functions. With --icount, igbs have a hub,
+# which forwards packets in the thread of the sender: it takes no instructions of the guest.
 # shellcheck disable=SC2034
 wire_devices() {
 	local net=127.$(($$ >> 16)).$(($$ >> 8 & 255)).$(($$ & 255)) at i
@@ -47,7 +46,7 @@ wire_devices() {
 		at="local.type=inet,local.host=$net,local.port=$((5000 + i))"
 		at+=",remote.type=inet,remote.host=$net,remote.port=$((5001 - i))"
 		at=dgram,id=wire$i,$at
-		[ ! "${icount:-}" ] || at=hubport,id=wire$i,hubid=0
+		[[ ${icount:-} != 1 || $1 != igb* ]] || at=hubport,id=wire$i,hubid=0
 		wire+=(-netdev "$at")
 		case $1 in
 		igb*) wire+=(-device "pcie-root-port,id=root$i,chassis=$((i + 1))"
