@@ -211,7 +211,7 @@ static void tp4a_copy_frames(struct tp4_packet_array *a, u32 nr,
 }
 
 /* Copy a packet of several frames, or one that does not fit the next frame.
- * noinline, so that the others need no registers saved.
+ * noinline, so that tp4a_copy_packet() saves no registers.
  */
 static noinline bool tp4a_copy_long(struct tp4_packet_array *a,
 				    struct tp4_frame_set *p)
@@ -256,7 +256,7 @@ bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p)
 EXPORT_SYMBOL_GPL(tp4a_copy_packet);
 
 /* Swap the frames of a packet that has several, or of one for which there is no
- * empty frame yet. noinline for the same reason.
+ * empty frame yet. noinline, so that tp4a_add_packet() saves no registers.
  */
 static noinline bool tp4a_swap_long(struct tp4_packet_array *a,
 				    struct tp4_frame_set *p)
