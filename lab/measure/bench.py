@@ -161,6 +161,13 @@ def main() -> int:
     parser.add_argument("--append", help="kernel arguments: tp4_zc.prefer_xsk=1")
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
     parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
+    parser.add_argument(
+        "--defer",
+        action="store_const",
+        const="busy",
+        default="sleep",
+        help="defer the NAPI of tcpdump's device, by 200 us at most",
+    )
     parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")
     parser.add_argument("--guest", help=argparse.SUPPRESS, metavar="JOB")
     args = parser.parse_args()
@@ -178,6 +185,7 @@ def main() -> int:
             args.versions.split(),
             args.tpbench,
             args.tcpdump_lib,
+            defer=args.defer,
         )
         if device == "veth":
             job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]

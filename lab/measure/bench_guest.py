@@ -43,6 +43,7 @@ class Job:
     tcpdump_lib: str
     packets: int = 800_000
     ring: int = 4096
+    defer: str = "sleep"  # "busy": tcpdump with NAPI deferred
 
 
 def run(*command: str) -> None:
@@ -333,6 +334,7 @@ def all_tcpdump(job: Job, ends: list[str]) -> None:
             print(f"skipped: tcpdump, {version}: {reason}")
         else:
             versions.append(version)
+    defer_interrupts(ends, job.defer)
     received = NET / ends[-1] / "statistics/rx_packets"
     for size in job.sizes if versions else []:
         sender, cost_without = 0, 0.0
