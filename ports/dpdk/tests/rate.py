@@ -13,11 +13,16 @@ import sys
 import time
 from pathlib import Path
 
+import testpmd as testpmd_module
 from testpmd import Testpmd, run, set_up
 
 NET = Path("/sys/class/net")
 SECONDS = 0.3
 TRIES, ENOUGH = 10, 1000
+
+# With --icount, an hour passes in no time while the guest waits for files of the host. The
+# machine ends if testpmd hangs.
+testpmd_module.PATIENCE = 100_000
 
 
 def find_devices(kind: str) -> list[str]:
