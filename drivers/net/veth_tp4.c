@@ -43,7 +43,7 @@ struct veth_tp4_poll {
 	struct veth_tp4		*local;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* for packets of the peer */
-	u32			max_len;	/* check longer packets */
+	u32			max_len;	/* check longer packets; 0: all */
 	int			packets;	/* received, for statistics */
 	int			work;	/* same with segments, for the budget */
 };
@@ -352,8 +352,7 @@ static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 {
 	u32 len = tp4f_packet_len(p);
 
-	if (unlikely(len < ETH_HLEN || len > poll->max_len ||
-		     tp4f_has_meta(p)) &&
+	if (unlikely(len < ETH_HLEN || len > poll->max_len) &&
 	    !veth_tp4_check(poll, p, len))
 		return;
 
@@ -370,7 +369,8 @@ static void veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 	int done = 0;
 
 	poll->to = poll->local ? poll->local->rx : poll->peer->to_stack;
-	poll->max_len = min(READ_ONCE(poll->rq->dev->mtu),
+	poll->max_len = tp4a_has_meta(tx) ? 0 :
+			min(READ_ONCE(poll->rq->dev->mtu),
 			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
 	tp4a_populate(tx);
 	while (poll->work < budget && tp4a_next_packet(tx, &p)) {
