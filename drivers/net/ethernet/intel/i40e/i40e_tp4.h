@@ -61,6 +61,16 @@ static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 		mutex_unlock(&vsi->tp4_lock);
 }
 
+/* Lock, unless the VSI has gone down while i40e_down() held the lock. */
+static inline bool i40e_tp4_lock_up(struct i40e_vsi *vsi)
+{
+	mutex_lock(&vsi->tp4_lock);
+	if (!test_bit(__I40E_VSI_DOWN, vsi->state))
+		return true;
+	mutex_unlock(&vsi->tp4_lock);
+	return false;
+}
+
 /* Check whether requests for a reset have to wait for a queue pair that is being
  * switched.
  */
@@ -149,6 +159,11 @@ static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
 
 static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
 {
+}
+
+static inline bool i40e_tp4_lock_up(struct i40e_vsi *vsi)
+{
+	return true;
 }
 
 static inline int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size)
