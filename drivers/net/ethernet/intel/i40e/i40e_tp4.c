@@ -463,14 +463,15 @@ static bool i40e_tp4_can_segment(const struct tp4_frame_set *p, u32 mss)
 }
 
 /* Set the descriptor fields for TSO, and prepare the headers in the frame for it
- * as i40e_tso() does. @check is the TCP checksum, as copied from the frame.
+ * as i40e_tso() does. @check is the checksum at @check_at of TCP or UDP, as copied
+ * from the frame.
  */
 static int i40e_tp4_tso(const struct net_device *dev,
 			const struct tp4_frame_set *p, u32 l2_len, u32 start,
-			u32 l4_len, __sum16 check, bool ipv4, u32 mss,
-			struct i40e_tp4_offload *to)
+			u32 hdr_len, u32 check_at, __sum16 check, bool ipv4,
+			u32 mss, struct i40e_tp4_offload *to)
 {
-	u32 hdr_len = start + l4_len, len = tp4f_packet_len(p);
+	u32 len = tp4f_packet_len(p);
 	u8 *data = tp4f_get_data(p);
 	int err;
 
@@ -485,8 +486,7 @@ static int i40e_tp4_tso(const struct net_device *dev,
 
 	/* The hardware fills in the length of each segment. */
 	csum_replace_by_diff(&check, (__force __wsum)htonl(len - start));
-	memcpy(data + start + offsetof(struct tcphdr, check), &check,
-	       sizeof(check));
+	memcpy(data + check_at, &check, sizeof(check));
 	if (ipv4) {
 		memset(data + l2_len + offsetof(struct iphdr, tot_len), 0,
 		       sizeof(__be16));
@@ -512,15 +512,14 @@ static int i40e_tp4_csum(const struct net_device *dev,
 			 const struct tp4_frame_set *p, u32 start, u32 offset,
 			 u8 gso_type, u32 mss, struct i40e_tp4_offload *to)
 {
-	u8 gso = gso_type & ~VIRTIO_NET_HDR_GSO_ECN, wanted;
 	u8 header[ETH_HLEN + 2 * VLAN_HLEN + 60 + sizeof(struct tcphdr)]
 		__aligned(2);
 	u32 l2_len = ETH_HLEN, l4_len, len = tp4f_get_frame_len(p);
 	const struct ipv6hdr *ipv6;
-	const struct tcphdr *tcp;
 	const struct iphdr *ip;
 	__be16 protocol;
-	u8 l4;
+	__sum16 check;
+	u8 l4, wanted;
 
 	/* User space can write to the packet, so parse a copy. */
 	len = min_t(u32, len, sizeof(header));
@@ -553,10 +552,11 @@ static int i40e_tp4_csum(const struct net_device *dev,
 		l4_len = 4 * ((const struct tcphdr *)(header + start))->doff;
 		if (l4_len < sizeof(struct tcphdr))
 			return -EINVAL;
-	} else if (l4 == IPPROTO_UDP && !gso_type &&
+	} else if (l4 == IPPROTO_UDP &&
 		   offset == offsetof(struct udphdr, check)) {
 		to->td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_UDP;
 		l4_len = sizeof(struct udphdr);
+		wanted = VIRTIO_NET_HDR_GSO_UDP_L4;
 	} else {
 		return -EOPNOTSUPP;
 	}
@@ -568,11 +568,14 @@ static int i40e_tp4_csum(const struct net_device *dev,
 			(l4_len / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
 	if (!gso_type)
 		return 0;
-	if (gso != wanted)
+	if (l4 == IPPROTO_TCP)
+		gso_type &= ~VIRTIO_NET_HDR_GSO_ECN;
+	if (gso_type != wanted)
 		return -EINVAL;
-	tcp = (const struct tcphdr *)(header + start);
-	return i40e_tp4_tso(dev, p, l2_len, start, l4_len, tcp->check,
-			    ip->version == 4, mss, to);
+	offset += start;
+	check = *(const __sum16 *)(header + offset);
+	return i40e_tp4_tso(dev, p, l2_len, start, start + l4_len, offset,
+			    check, ip->version == 4, mss, to);
 }
 
 /* Set the descriptor fields for the metadata of a packet. */

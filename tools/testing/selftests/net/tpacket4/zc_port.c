@@ -1250,6 +1250,7 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	struct pv4 copy;
 	struct zc a, b;
 	__u64 before;
+	int proto;
 
 	if (is_virtio())
 		SKIP(return, "these are the offloads of i40e's hardware");
@@ -1312,14 +1313,17 @@ TEST_F_TIMEOUT(port, metadata, 120)
 
 	/* segments, of a packet in one frame and in as many as it may have */
 	b.min_offset += 4;
-	for (i = 0; i < 12; i++) {
-		k = 1000 + 1200 * i;
-		fill_ip4(pkt, IPPROTO_TCP, k, i);
-		m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500 + i);
-		ASSERT_EQ(0, send_meta(&a, &m, pkt, L4 + 20 + k)) {
-			TH_LOG("%u bytes", k);
+	for (i = 0; i < 24; i++) {
+		proto = i % 2 ? IPPROTO_UDP : IPPROTO_TCP;
+		k = 1000 + 1200 * (i / 2);
+		fill_ip4(pkt, proto, k, i);
+		m = gso_meta(proto, i % 2 ? VIRTIO_NET_HDR_GSO_UDP_L4 :
+					    VIRTIO_NET_HDR_GSO_TCPV4, 500 + i);
+		ASSERT_EQ(0, send_meta(&a, &m, pkt,
+				       L4 + header_len(proto) + k)) {
+			TH_LOG("%u bytes, protocol %d", k, proto);
 		}
-		recv_segments(_metadata, &b, IPPROTO_TCP, k, 500 + i, i);
+		recv_segments(_metadata, &b, proto, k, 500 + i, i);
 	}
 	fill_ip6(pkt, 3000, 1);
 	m = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV6, 1400);
@@ -1337,8 +1341,17 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	m.gso_size = 500;
 	m.gso_type = VIRTIO_NET_HDR_GSO_TCPV6;
 	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, TX_LEN));
+	m.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, TX_LEN));
+	fill_ip4(pkt, IPPROTO_UDP, 1000, 1);
+	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 500);
+	m.gso_type |= VIRTIO_NET_HDR_GSO_ECN;
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, L4 + 8 + 1000));
+	m.gso_type = VIRTIO_NET_HDR_GSO_UDP;
+	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, L4 + 8 + 1000));
 
 	/* what the hardware does not do */
+	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
 	m = csum_meta(IPPROTO_UDP);	/* not where that of TCP is */
 	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, TX_LEN));
 	m = csum_meta(IPPROTO_TCP);
