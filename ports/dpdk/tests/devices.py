@@ -51,6 +51,7 @@ def cable(mtu: int = 1500, queues: int = 1) -> Iterator[None]:
             time.sleep(0.1)
     yield
     for name in "v0", "v1":
+        run("ip", "addr", "flush", "dev", name)
         run("ip", "link", "set", name, "down")
 
 
@@ -88,6 +89,17 @@ def test_restart() -> None:
         pmd.quit()
 
 
+def test_segment() -> None:
+    features = subprocess.run(
+        ["ethtool", "-k", "v0"], check=True, capture_output=True, text=True
+    )
+    if "tx-udp-segmentation: on" in features.stdout:
+        programs.segment(1, "on")
+        programs.segment(0, "on")
+    else:
+        programs.segment(0, "off")
+
+
 def main() -> None:
     driver = sys.argv[2]
     testpmd.set_up()
@@ -98,7 +110,13 @@ def main() -> None:
     testpmd.veth = programs.veth = cable
     # The driver is installed.
     sys.argv[1] = ""
-    tests = (test_forwarding, test_restart, programs.test_held, programs.test_monitor)
+    tests = (
+        test_forwarding,
+        test_restart,
+        test_segment,
+        programs.test_held,
+        programs.test_monitor,
+    )
     testpmd.run_tests(tests, sys.argv[3:])
 
 

@@ -381,36 +381,40 @@ def test_monitor() -> None:
         result(not why, f"monitor address, mbufs of {size} bytes, {options}", why)
 
 
-def test_segment() -> None:
+def segment(zerocopy: int, features: str) -> None:
     """The peer's stack gets the datagrams of one packet, which is segmented on the way."""
     expected = [
         bytes(i % 251 for i in range(4500))[at : at + 1000]
         for at in range(0, 4500, 1000)
     ]
+    title = f"UDP segments, zerocopy={zerocopy}, offloads {features}"
+    with veth():
+        run("ip", "addr", "add", "10.74.0.1/24", "dev", "v1")
+        run("sysctl", "-qw", "net.ipv6.conf.v1.disable_ipv6=0")
+        run("ip", "addr", "add", "fd74::1/64", "dev", "v1", "nodad")
+        # Without them, the kernel segments, and the receiver checks the checksums.
+        run("ethtool", "-K", "v0", "tx-udp-segmentation", features, "tx", features)
+        mac = Path("/sys/class/net/v1/address").read_text(encoding="ascii").strip()
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as v4,
+            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as v6,
+        ):
+            v4.bind(("10.74.0.1", 9000))
+            v6.bind(("fd74::1", 9000))
+            why = drive(["v0"], f"zerocopy={zerocopy}", "segment", mac)
+            for name, sock in ("IPv4", v4), ("IPv6", v6):
+                sock.settimeout(1)
+                try:
+                    got = [sock.recv(65536) for _ in expected]
+                except TimeoutError:
+                    got = []
+                good = got == expected
+                result(good, f"{title}, {name}", why, [len(data) for data in got])
+
+
+def test_segment() -> None:
     for zerocopy, features in (1, "on"), (0, "on"), (0, "off"):
-        title = f"UDP segments, zerocopy={zerocopy}, offloads {features}"
-        with veth():
-            run("ip", "addr", "add", "10.74.0.1/24", "dev", "v1")
-            run("sysctl", "-qw", "net.ipv6.conf.v1.disable_ipv6=0")
-            run("ip", "addr", "add", "fd74::1/64", "dev", "v1", "nodad")
-            # Without them, the kernel segments, and the receiver checks the checksums.
-            run("ethtool", "-K", "v0", "tx-udp-segmentation", features, "tx", features)
-            mac = Path("/sys/class/net/v1/address").read_text(encoding="ascii").strip()
-            with (
-                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as v4,
-                socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as v6,
-            ):
-                v4.bind(("10.74.0.1", 9000))
-                v6.bind(("fd74::1", 9000))
-                why = drive(["v0"], f"zerocopy={zerocopy}", "segment", mac)
-                for name, sock in ("IPv4", v4), ("IPv6", v6):
-                    sock.settimeout(1)
-                    try:
-                        got = [sock.recv(65536) for _ in expected]
-                    except TimeoutError:
-                        got = []
-                    good = got == expected
-                    result(good, f"{title}, {name}", why, [len(data) for data in got])
+        segment(zerocopy, features)
 
 
 # --- without privileges --------------------------------------------------------------------
