@@ -253,6 +253,47 @@ def test_forwarding() -> None:
             forward(f"small rings {mode}", options, "--rxd=256", "--txd=256", burst=4)
 
 
+def arrives(title: str, source: Testpmd, sink: Testpmd, port: int) -> None:
+    """Each packet that port 0 of the source has sent is received, or counted as missed.
+
+    A process that does both leaves its last burst in the ring.
+    """
+    source("stop")
+    time.sleep(0.2)
+    sink("stop")
+    sent, got = source.counters()[0], sink.counters()[port]
+    good = got["RX-packets"] > 100 and not sent["TX-errors"]
+    lost = sent["TX-packets"] - got["RX-packets"] - got["RX-missed"]
+    left = IN_FLIGHT if source is sink else 0
+    result(good and 0 <= lost <= left, title, lost, sent, got)
+    for pmd in {source, sink}:
+        pmd("port stop all")
+        free, size = pmd.free_mbufs()
+        result(free == size, f"{title}: all mbufs are free", free, size)
+        result(not pmd.quit(), f"{title}: it ends", pmd.log[-2000:])
+
+
+def test_sources() -> None:
+    """The forwarding modes that send as fast as they can"""
+    for zerocopy in 1, 0:
+        for size in (64,) if SHORT else (64, 1500):
+            mode = f",zerocopy={zerocopy}"
+            send = ("--forward-mode=txonly", f"--txpkts={size}")
+            with (
+                veth(),
+                Testpmd([f"iface=v1{mode}"], ("--forward-mode=rxonly",)) as sink,
+                Testpmd([f"iface=v0{mode}"], send) as source,
+            ):
+                sink("start")
+                source("start")
+                time.sleep(1)
+                arrives(f"txonly {size} zerocopy={zerocopy}", source, sink, 0)
+        with veth(), Testpmd(both(mode), ("--forward-mode=flowgen",)) as pmd:
+            pmd("start")
+            time.sleep(1)
+            arrives(f"flowgen zerocopy={zerocopy}", pmd, pmd, 1)
+
+
 def test_offloads() -> None:
     """Checksums that the device computes: the peer's stack accepts the packets."""
     for zerocopy in 1, 0:
@@ -435,6 +476,16 @@ def test_queues() -> None:
         args = ("--rxq=2", "--txq=2", "--forward-mode=io")
         with veth(queues=2), Testpmd(both(f",zerocopy={zerocopy}"), args) as pmd:
             pmd("start tx_first 1")
+            fewer = subprocess.run(
+                ["ethtool", "-L", "v0", "rx", "1", "tx", "1"],
+                check=False,
+                capture_output=True,
+            )
+            result(
+                bool(fewer.returncode) == bool(zerocopy),
+                f"ethtool -L, zerocopy={zerocopy}",
+                fewer.stderr,
+            )
             time.sleep(1)
             pmd("stop")
             ports = pmd.counters()
@@ -513,6 +564,7 @@ def test_privileges() -> None:
 
 TESTS: tuple[Callable[[], None], ...] = (
     test_forwarding,
+    test_sources,
     test_offloads,
     test_ip_checksum,
     test_launch_times,
