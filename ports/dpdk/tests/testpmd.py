@@ -247,6 +247,15 @@ def test_forwarding() -> None:
             "--mp-alloc=xbuf",
         )
         if not SHORT:
+            forward(
+                f"9000 bytes {mode}",
+                options,
+                "--forward-mode=io",
+                "--txpkts=2000,2000,2000,2000,1000",
+                "--tx-offloads=0x8000",
+                "--rx-offloads=0x2000",
+                mtu=9000,
+            )
             forward(f"macswap 64 {mode}", options, "--forward-mode=macswap")
             forward(f"5tswap {mode}", options, "--forward-mode=5tswap", "--txpkts=100")
             forward(f"anonymous memory {mode}", options, "--mp-alloc=anon")
