@@ -320,6 +320,9 @@ idx_to_mbuf(uint8_t *base, uint64_t idx)
 struct pool_range {
 	uintptr_t start, end;
 	size_t len;
+	size_t page;		/* the smallest one */
+	size_t lead, frame_size;
+	bool crossed;		/* a frame crosses a page */
 };
 
 static void
@@ -337,13 +340,26 @@ add_chunk(struct rte_mempool *pool __rte_unused, void *opaque, struct rte_mempoo
 	range->start = RTE_MIN(range->start, start);
 	range->end = RTE_MAX(range->end, end);
 	range->len += end - start;
+	range->page = RTE_MIN(range->page, page);
+}
+
+/* DPDK only keeps mbufs from crossing its own pages, which may be huge. */
+static void
+check_mbuf(struct rte_mempool *pool __rte_unused, void *opaque, void *m,
+	   unsigned int i __rte_unused)
+{
+	struct pool_range *range = opaque;
+	uintptr_t frame = (uintptr_t)m + range->lead;
+
+	if ((frame & (range->page - 1)) + range->frame_size > range->page)
+		range->crossed = true;
 }
 
 /* Registers the memory of a mempool. Returns 0, or a negative errno: packets are copied. */
 static int
 register_pool(struct pool_area *a, struct rte_mempool *pool, const struct sockaddr_un *broker)
 {
-	struct pool_range range = { .start = UINTPTR_MAX };
+	struct pool_range range = { .start = UINTPTR_MAX, .page = SIZE_MAX };
 	uint32_t head, buf_len = rte_pktmbuf_data_room_size(pool);
 
 	head = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool);
@@ -358,13 +374,18 @@ register_pool(struct pool_area *a, struct rte_mempool *pool, const struct sockad
 	/* The chunks may lie apart, but not in memory that is mostly others'. */
 	if (range.start >= range.end || range.end - range.start > 2 * range.len)
 		return -ERANGE;
+	range.lead = a->lead;
+	range.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
+	rte_mempool_obj_iter(pool, check_mbuf, &range);
+	if (range.crossed)
+		return -EDOM;
 	a->pool = pool;
 	a->area.addr = (uint8_t *)range.start;
 	a->area.len = range.end - range.start;
 	/* Secondary processes map the rings. */
 	a->area.shared = has_ipc;
 	a->area.frame_unit = UNIT;
-	a->area.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
+	a->area.frame_size = range.frame_size;
 	a->fd = open_socket(broker, NULL);
 	if (a->fd < 0)
 		return a->fd;
@@ -390,6 +411,7 @@ get_pool_area(struct rte_mempool *pool, const struct sockaddr_un *broker)
 	if (err) {
 		LOG(NOTICE, "mempool %s: packets are copied: %s", pool->name,
 		    err == -ERANGE ? "its memory is not contiguous" :
+		    err == -EDOM ? "its mbufs cross pages" :
 		    tp4_strerror(TP4_IN_MEMREG, err));
 		if (a->fd >= 0)
 			close(a->fd);
