@@ -234,6 +234,7 @@ def test_l3fwd_power() -> None:
     args += ["--no-numa", "--interrupt-only"]
     program = [DIR / "examples/l3fwd-power", *eal, "--", *args]
     seconds = 2
+    limit = 20 if Path("/proc/lockdep").exists() else 5  # on a debug kernel, or not
     with hosts("a", "b"), running("l3fwd-power", *program) as l3fwd:
         l3fwd.says("entering main interrupt loop")
         for time_ in "first", "second":
@@ -244,7 +245,7 @@ def test_l3fwd_power() -> None:
             share = 100 * (l3fwd.cpu_time() - before) / seconds
             title = f"l3fwd-power sleeps after the {time_} time"
             print(f"# {share:.1f} % of a CPU")
-            result(share < 5, title, f"{share} %", l3fwd.tail())
+            result(share < limit, title, f"{share} %", l3fwd.tail())
 
 
 # --- with secondary processes -------------------------------------------------------------
