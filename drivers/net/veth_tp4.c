@@ -43,7 +43,6 @@ struct veth_tp4_poll {
 	struct veth_tp4		*local;	/* of the receiving queue, or NULL */
 	struct veth_tp4		*peer;	/* of the sending queue, or NULL */
 	struct tp4_packet_array	*to;	/* for packets of the peer */
-	u32			max_len;	/* check longer packets; 0: all */
 	int			packets;	/* received, for statistics */
 	int			work;	/* same with segments, for the budget */
 };
@@ -312,11 +311,11 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	return 0;
 }
 
-/* Check a packet that is too short, may be too long, or has metadata.
+/* Check a packet.
  * Return: true if the caller shall receive it. The error of a packet that
  * cannot be sent is set.
  */
-static noinline bool veth_tp4_check(struct veth_tp4_poll *poll,
+static bool veth_tp4_check(struct veth_tp4_poll *poll,
 				    struct tp4_frame_set *p, u32 len)
 {
 	u32 max = READ_ONCE(poll->rq->dev->mtu) + ETH_HLEN + VLAN_HLEN;
@@ -346,14 +345,13 @@ refuse:
 	return false;
 }
 
-/* Receive a packet that the peer has posted. */
-static void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
-				struct tp4_frame_set *p)
+/* Receive a packet that tp4a_add_packets() has stopped at. */
+static noinline void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
+					 struct tp4_frame_set *p)
 {
 	u32 len = tp4f_packet_len(p);
 
-	if (unlikely(len < ETH_HLEN || len > poll->max_len) &&
-	    !veth_tp4_check(poll, p, len))
+	if (!veth_tp4_check(poll, p, len))
 		return;
 
 	poll->stats->xdp_bytes += len;
@@ -366,17 +364,29 @@ static void veth_tp4_rcv_peer(struct veth_tp4_poll *poll, int budget)
 {
 	struct tp4_packet_array *tx = poll->peer->tx;
 	struct tp4_frame_set p;
+	u32 max_len;
 	int done = 0;
 
 	poll->to = poll->local ? poll->local->rx : poll->peer->to_stack;
-	poll->max_len = tp4a_has_meta(tx) ? 0 :
-			min(READ_ONCE(poll->rq->dev->mtu),
-			    READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
+	max_len = min(READ_ONCE(poll->rq->dev->mtu),
+		      READ_ONCE(poll->peer_dev->mtu)) + ETH_HLEN;
 	tp4a_populate(tx);
-	while (poll->work < budget && tp4a_next_packet(tx, &p)) {
-		veth_tp4_rcv_packet(poll, &p);
-		poll->work++;
-		if (++done % VETH_TP4_BATCH == 0)
+	while (poll->work < budget) {
+		int nr, left = VETH_TP4_BATCH - done % VETH_TP4_BATCH;
+
+		left = min(left, budget - poll->work);
+		nr = tp4a_add_packets(poll->to, tx, left, ETH_HLEN, max_len,
+				      &poll->stats->xdp_bytes);
+		poll->work += nr;
+		done += nr;
+		if (nr < left) {
+			if (!tp4a_next_packet(tx, &p))
+				break;
+			veth_tp4_rcv_packet(poll, &p);
+			poll->work++;
+			done++;
+		}
+		if (done % VETH_TP4_BATCH == 0)
 			veth_tp4_flush_peer(poll);
 	}
 	veth_tp4_flush_peer(poll);

@@ -204,6 +204,21 @@ struct tp4_xdp {
 };
 
 /**
+ * tp4a_run() - count the frames that lie side by side in memory
+ * @a:		the array
+ * @pos:	position of the first of them
+ *
+ * For loops that walk the frames themselves.
+ *
+ * Return: the number of positions that are in the array's memory from @pos on to
+ * its end.
+ */
+static inline u32 tp4a_run(const struct tp4_packet_array *a, u32 pos)
+{
+	return a->mask + 1 - (pos & a->mask);
+}
+
+/**
  * tp4f_frame() - get the current frame of a frame set
  * @p:	the frame set
  *
@@ -907,6 +922,8 @@ void tp4a_recycle(struct tp4_packet_array *a);
 void tp4a_reuse(struct tp4_packet_array *a, u32 nr);
 bool tp4a_copy_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
 bool tp4a_add_packet(struct tp4_packet_array *a, struct tp4_frame_set *p);
+u32 tp4a_add_packets(struct tp4_packet_array *a, struct tp4_packet_array *from,
+		     u32 max, u32 min_len, u32 max_len, u64 *bytes);
 int tp4a_add_skb(struct tp4_packet_array *a, struct sk_buff *skb);
 struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 			      struct tp4_frame_set *p);

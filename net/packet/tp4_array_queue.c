@@ -41,8 +41,7 @@ static u32 tp4a_space(const struct tp4_packet_array *a)
 static u32 tp4a_contig(const struct tp4_packet_array *a, u32 pos,
 		       const struct tp4_queue *q, u32 slot, u32 nr)
 {
-	return min3(nr, a->mask + 1 - (pos & a->mask),
-		    q->mask + 1 - (slot & q->mask));
+	return min3(nr, tp4a_run(a, pos), q->mask + 1 - (slot & q->mask));
 }
 
 /* Same for the frames and descriptors up to and including @pos and @slot */
@@ -138,12 +137,11 @@ static void tp4a_rx_populate_checked(struct tp4_packet_array *a)
 static void tp4a_set_frame(struct tp4_frame *frame,
 			   const struct tpacket4_desc *desc)
 {
-	*frame = (struct tp4_frame) {
-		.idx = desc->idx,
-		.len = desc->len,
-		.offset = desc->offset,
-		.flags = desc->flags & (TP4_PKT_CONT | TP4_META),
-	};
+	frame->idx = desc->idx;
+	frame->len = desc->len;
+	frame->offset = desc->offset;
+	frame->error = 0;
+	frame->flags = desc->flags & (TP4_PKT_CONT | TP4_META);
 }
 
 /* Take packets of one frame, which is the common case, up to one that has more
@@ -167,30 +165,31 @@ static __always_inline bool tp4a_tx_take(struct tp4_packet_array *a,
 
 	for (; left; left -= nr) {
 		const struct tpacket4_desc *from = tp4q_slot(q, q->in);
-		struct tp4_frame *frame = &a->items[a->end & a->mask];
+		struct tp4_frame *first = &a->items[a->end & a->mask];
+		struct tp4_frame *frame, *last;
 		struct tpacket4_desc desc;
-		bool other = false;
 
 		max = tp4a_contig(a, a->end, q, q->in, left);
-		for (nr = 0; nr < max && tp4q_load_slot(from, &desc); nr++) {
-			other = (desc.flags & ~optional) != TP4_DESC_KERNEL ||
-				desc.idx >= nr_frames ||
-				tp4q_data_last(&desc) >= frame_size ||
-				(meta && !tp4q_meta_valid(q, &desc, 0));
-			if (unlikely(other))
+		last = first + max;
+		for (frame = first; frame != last; frame++, from++) {
+			desc.flags = tp4q_load_flags(from);
+			if ((desc.flags & ~optional) != TP4_DESC_KERNEL)
+				break;
+			tp4q_load_data(from, &desc);
+			if (unlikely(desc.idx >= nr_frames ||
+				     tp4q_data_last(&desc) >= frame_size ||
+				     (meta && !tp4q_meta_valid(q, &desc, 0))))
 				break;
 			tp4a_set_frame(frame, &desc);
 			/* Last, so that the check need not keep a copy. */
-			other = runs && (desc.idx & run_mask) > run_last;
-			if (unlikely(other))
+			if (unlikely(runs && (desc.idx & run_mask) > run_last))
 				break;
-			frame++;
-			from++;
 		}
+		nr = frame - first;
 		a->end += nr;
 		tp4q_zc_took(q, nr);
 		if (nr < max)
-			return other;
+			return desc.flags & TP4_DESC_KERNEL;
 	}
 	return false;
 }
@@ -362,27 +361,38 @@ static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 	}
 }
 
+/* Count the packets of the frames up to @end. */
+static noinline u32 tp4a_count_packets(const struct tp4_packet_array *a,
+				       u32 end)
+{
+	u32 pos, nr = 0;
+
+	for (pos = a->start; pos != end; pos++)
+		nr += !(a->items[pos & a->mask].flags & TP4_PKT_CONT);
+	return nr;
+}
+
 /* Write the descriptors of the frames up to @end to the ring, with those of
  * their flags that are in @flags. Tx descriptors only return the frame number
  * and the error.
  * Return: the number of packets; *errors is not 0 if a frame has an error.
  */
-static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
+static __always_inline u32 tp4a_publish(const struct tp4_packet_array *a,
 					u32 end, bool rx, u8 flags, u8 *errors)
 {
 	const struct tp4_queue *q = tp4a_zc_ring(a)->q;
 	unsigned long out = atomic_long_read(&q->out);
-	u32 k, nr, left = end - a->start;
-	int packets = left;
+	u32 nr, left = end - a->start;
+	u8 all_flags = 0;
 
 	*errors = 0;
 	for (; left; left -= nr) {
 		u32 pos = a->start + left - 1, slot = out + left - 1;
-		const struct tp4_frame *frame = &a->items[pos & a->mask];
+		const struct tp4_frame *frame = &a->items[pos & a->mask], *first;
 		struct tpacket4_desc *to = tp4q_slot(q, slot);
 
 		nr = tp4a_contig_back(a, pos, q, slot, left);
-		for (k = nr; k; k--, frame--, to--) {
+		for (first = frame - nr; frame != first; frame--, to--) {
 			struct tpacket4_desc desc = {
 				.idx = frame->idx,
 				.len = rx ? frame->len : 0,
@@ -392,11 +402,13 @@ static __always_inline int tp4a_publish(const struct tp4_packet_array *a,
 			};
 
 			*errors |= desc.error;
-			packets -= !!(frame->flags & TP4_PKT_CONT);
+			all_flags |= frame->flags;
 			tp4q_store_slot(to, &desc);
 		}
 	}
-	return packets;
+	if (unlikely(all_flags & TP4_PKT_CONT))
+		return tp4a_count_packets(a, end);
+	return end - a->start;
 }
 
 /* Count the frames up to @end as returned. */
@@ -407,7 +419,7 @@ static void tp4a_returned(struct tp4_packet_array *a, u32 end)
 }
 
 /* noinline, so that rings without metadata are not slowed down */
-static noinline int tp4a_publish_meta(struct tp4_packet_array *a, u32 end)
+static noinline u32 tp4a_publish_meta(struct tp4_packet_array *a, u32 end)
 {
 	u8 errors;
 

@@ -1036,6 +1036,97 @@ static void add_packet_swaps_frames_of_one_area(struct kunit *test)
 	}
 }
 
+/* A packet of one frame that does not request anything, with metadata or not */
+static void post_meta(struct tp4_test *t, u64 idx, u32 flags)
+{
+	struct tpacket4_meta *meta = tp4_area_frame(t->tx.q.area, idx);
+
+	meta->flags = flags;
+	post(&t->tx, idx, 60, XDP_PACKET_HEADROOM, TP4_META);
+}
+
+/* Let tp4a_add_packets() take @nr packets, and tp4a_next_packet() the next one. */
+static void add_packets_up_to(struct kunit *test, u32 nr)
+{
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u64 bytes = 1;
+
+	KUNIT_EXPECT_EQ(test, tp4a_add_packets(t->rxa, t->txa, ELEMS, 20, 100,
+					       &bytes), nr);
+	KUNIT_EXPECT_EQ(test, bytes, 1 + 60 * nr);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+}
+
+static void add_simple_packets(struct kunit *test, bool shared)
+{
+	struct tp4_test *t = test->priv;
+	u64 bytes = 0;
+	u32 i, nr;
+
+	t->tx.q.meta = TP4_META;
+	arrays_new(test, shared);
+	for (i = 0; i < ELEMS - 2; i++)
+		post(&t->rx, 100 + i, 0, 0, 0);
+	post_packet(t, 0, 2, 50, 0);		/* several frames */
+	post_packet(t, 2, 1, 19, 0);		/* too short */
+	post_packet(t, 3, 1, 101, 0);		/* too long */
+	post(&t->tx, 4, 60, XDP_PACKET_HEADROOM, 0);
+	post_meta(t, 5, TP4_META_RX_HASH);
+	post_meta(t, 6, 0);
+	post_meta(t, 7, TP4_META_CSUM);		/* a request */
+	post(&t->tx, 8, 60, XDP_PACKET_HEADROOM, 0);
+	post_meta(t, 9, BIT(31));		/* not a valid flag */
+	for (nr = 0; nr < ELEMS; nr++)
+		post(&t->tx, 10 + nr, 60, XDP_PACKET_HEADROOM, 0);
+	tp4a_populate(t->rxa);
+	tp4a_populate(t->txa);
+
+	add_packets_up_to(test, 0);
+	add_packets_up_to(test, 0);
+	add_packets_up_to(test, 0);
+	add_packets_up_to(test, 3);
+	add_packets_up_to(test, 1);
+	/* To the end of the array, and on from its start */
+	nr = tp4a_add_packets(t->rxa, t->txa, ELEMS, 20, 100, &bytes);
+	KUNIT_EXPECT_EQ(test, nr, ELEMS - 10);
+	tp4a_flush(t->txa);
+	tp4a_populate(t->txa);
+	nr += tp4a_add_packets(t->rxa, t->txa, 1, 20, 100, &bytes);
+	KUNIT_EXPECT_EQ(test, nr, ELEMS - 9);
+	/* To the last posted frame */
+	nr += tp4a_add_packets(t->rxa, t->txa, ELEMS, 20, 100, &bytes);
+	KUNIT_EXPECT_EQ(test, nr, ELEMS - 6);
+	KUNIT_EXPECT_EQ(test, bytes, 60 * nr);
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 4 + nr);
+	tp4a_flush(t->txa);
+
+	for (i = 0; i < 4 + nr; i++) {
+		u64 sent = i < 3 ? 4 + i : i == 3 ? 8 : 10 + i - 4;
+		struct tpacket4_desc *desc = reap(&t->rx);
+
+		KUNIT_ASSERT_NOT_NULL(test, desc);
+		KUNIT_EXPECT_EQ(test, desc->idx, shared ? sent : 100 + i);
+		KUNIT_EXPECT_EQ(test, desc->len, 60);
+		KUNIT_EXPECT_EQ(test, desc->offset, XDP_PACKET_HEADROOM);
+		KUNIT_EXPECT_EQ(test, desc->flags, 0);
+		desc->idx = sent;
+		KUNIT_EXPECT_EQ(test, memcmp(data_of(&t->rx, desc),
+					     data_of(&t->tx, desc), 60), 0);
+	}
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+}
+
+static void add_packets_copies(struct kunit *test)
+{
+	add_simple_packets(test, false);
+}
+
+static void add_packets_swaps_frames_of_one_area(struct kunit *test)
+{
+	add_simple_packets(test, true);
+}
+
 static void drop_without_posted_frame(struct kunit *test)
 {
 	struct tp4_test *t = test->priv;
@@ -2376,6 +2467,8 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(recycle_frames),
 	KUNIT_CASE(reuse_moves_frames_to_end),
 	KUNIT_CASE(add_packet_swaps_frames_of_one_area),
+	KUNIT_CASE(add_packets_copies),
+	KUNIT_CASE(add_packets_swaps_frames_of_one_area),
 	KUNIT_CASE(drop_without_posted_frame),
 	KUNIT_CASE(copy_flushes_full_array),
 	KUNIT_CASE(keep_some_frames),

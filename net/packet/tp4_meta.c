@@ -19,11 +19,6 @@
 #include "internal.h"
 #include "tp4_meta.h"
 
-/* Flags that are ignored on Tx, so that received packets can be sent unchanged
- */
-#define TP4_META_RX	(TP4_META_RX_TS_SOFTWARE | TP4_META_RX_TS_HARDWARE | \
-			 TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH | \
-			 TP4_META_RX_VLAN)
 #define TP4_META_TX	(TP4_META_CSUM | TP4_META_GSO | TP4_META_TX_LAUNCH)
 
 static_assert(sizeof(struct tpacket4_meta) == 64);

@@ -8,6 +8,18 @@
 #include <linux/virtio_net.h>
 #include <net/sock.h>
 
+/* Flags that are ignored on Tx, so that received packets can be sent unchanged
+ */
+#define TP4_META_RX	(TP4_META_RX_TS_SOFTWARE | TP4_META_RX_TS_HARDWARE | \
+			 TP4_META_RX_CSUM_VALID | TP4_META_RX_HASH | \
+			 TP4_META_RX_VLAN)
+
+/* Check that the metadata of a packet to send is valid and requests nothing. */
+static inline bool tp4_meta_is_plain(const struct tpacket4_meta *from)
+{
+	return !(READ_ONCE(from->flags) & ~TP4_META_RX);
+}
+
 void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 		       const struct sock *sk,
 		       const struct net_device *orig_dev);

@@ -147,42 +147,50 @@ static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
 	return &q->ring[pos & q->mask];
 }
 
+/* Read the flags of a descriptor. If it is posted, its other fields may be read
+ * after that.
+ */
+static inline u8 tp4q_load_flags(const struct tpacket4_desc *desc)
+{
+	/* Pairs with the program's release of a descriptor it posts. */
+	return smp_load_acquire(&desc->flags);
+}
+
 /* True for a slot that is posted, or taken and not returned */
 static inline bool tp4q_kernel_owns(const struct tp4_queue *q,
 				    unsigned long pos)
 {
-	/* Pairs with the program's release of a descriptor it posts. */
-	return smp_load_acquire(&tp4q_slot(q, pos)->flags) & TP4_DESC_KERNEL;
+	return tp4q_load_flags(tp4q_slot(q, pos)) & TP4_DESC_KERNEL;
 }
 
-/* Copy a descriptor if it is posted. Every access is as wide as the field, like
- * those of user space.
+/* Copy the other fields of a posted descriptor. Every access is as wide as the
+ * field, like those of user space.
  */
-static inline bool tp4q_load_slot(const struct tpacket4_desc *from,
+static inline void tp4q_load_data(const struct tpacket4_desc *from,
 				  struct tpacket4_desc *to)
 {
-	/* Pairs with the program's release of a descriptor it posts. */
-	to->flags = smp_load_acquire(&from->flags);
-	if (!(to->flags & TP4_DESC_KERNEL))
-		return false;
 	to->idx = READ_ONCE(from->idx);
 	to->len = READ_ONCE(from->len);
 	to->offset = READ_ONCE(from->offset);
 	to->error = 0;
-	return true;
 }
 
 static inline bool tp4q_load(const struct tp4_queue *q, unsigned long pos,
 			     struct tpacket4_desc *to)
 {
-	return tp4q_load_slot(tp4q_slot(q, pos), to);
+	const struct tpacket4_desc *from = tp4q_slot(q, pos);
+
+	to->flags = tp4q_load_flags(from);
+	if (!(to->flags & TP4_DESC_KERNEL))
+		return false;
+	tp4q_load_data(from, to);
+	return true;
 }
 
 /* Same for an Rx descriptor, of which only @idx matters */
 static inline bool tp4q_load_idx(const struct tpacket4_desc *from, u64 *idx)
 {
-	/* Pairs with the program's release of a descriptor it posts. */
-	if (!(smp_load_acquire(&from->flags) & TP4_DESC_KERNEL))
+	if (!(tp4q_load_flags(from) & TP4_DESC_KERNEL))
 		return false;
 	*idx = READ_ONCE(from->idx);
 	return true;

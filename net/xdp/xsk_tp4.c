@@ -502,25 +502,31 @@ static noinline u32 xsk_tp4_next(struct xsk_tp4 *t)
 }
 
 /* Write descriptors of packets of one frame, the common case, up to one that has
- * more frames, has metadata, or is shorter or longer than usual.
+ * more frames, has metadata, or is shorter or longer than usual, or to the end of
+ * the array's memory.
  */
 static u32 xsk_tp4_fill_plain(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
 {
-	u32 nr, max_len = READ_ONCE(t->dev->mtu) + ETH_HLEN;
+	u32 max_len = READ_ONCE(t->dev->mtu) + ETH_HLEN;
+	const struct tp4_frame *frame;
+	struct xdp_desc *desc = descs;
 	struct tp4_frame_set p;
+	const u8 shift = t->shift;
+	u32 nr;
 
-	max = min(max, tp4a_get_unprocessed(t->tx, 0, &p));
-	for (nr = 0; nr < max; nr++, p.curr++) {
-		u32 len = tp4f_get_frame_len(&p);
-
-		if (unlikely(len < XSK_TP4_TX_MIN || len > max_len ||
-			     !tp4f_is_plain(&p)))
+	nr = tp4a_get_unprocessed(t->tx, 0, &p);
+	max = min3(max, nr, tp4a_run(t->tx, p.curr));
+	frame = tp4f_frame(&p);
+	for (; desc != descs + max; desc++, frame++) {
+		if (unlikely(frame->len < XSK_TP4_TX_MIN ||
+			     frame->len > max_len ||
+			     frame->flags & (TP4_PKT_CONT | TP4_META)))
 			break;
-		descs[nr].addr = (tp4f_get_frame_id(&p) << t->shift) +
-				 tp4f_get_data_offset(&p);
-		descs[nr].len = len;
-		descs[nr].options = 0;
+		desc->addr = (frame->idx << shift) + frame->offset;
+		desc->len = frame->len;
+		desc->options = 0;
 	}
+	nr = desc - descs;
 	tp4a_advance(t->tx, nr);
 	return nr;
 }
