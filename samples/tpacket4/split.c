@@ -38,11 +38,8 @@ void split_start(void)
 		err(1, "--split: mmap");
 }
 
-/*
- * Idle seconds of the CPUs since boot, or less than 0 if not available.
- * /proc/stat has a resolution of 10 ms only.
- */
-double idle_seconds(void)
+/* In nanoseconds, but not on newer kernels, and for root only */
+static double idle_seconds_of_timers(void)
 {
 	FILE *f = fopen("/proc/timer_list", "r");
 	unsigned long long ns, sum = 0;
@@ -58,6 +55,24 @@ double idle_seconds(void)
 	if (f)
 		fclose(f);
 	return found ? sum / 1e9 : -1;
+}
+
+/* Idle seconds of the CPUs since boot, or less than 0 if not available */
+double idle_seconds(void)
+{
+	double seconds = idle_seconds_of_timers();
+	unsigned long long idle, iowait;
+	FILE *f;
+
+	if (seconds >= 0)
+		return seconds;
+	/* Its unit is 10 ms on most systems. */
+	f = fopen("/proc/stat", "r");
+	if (f && fscanf(f, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
+		seconds = (double)(idle + iowait) / sysconf(_SC_CLK_TCK);
+	if (f)
+		fclose(f);
+	return seconds;
 }
 
 /*

@@ -94,25 +94,30 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	u32 nr, unused = I40E_DESC_UNUSED(rx_ring);
 	u32 posted = rx_ring->count - 1 - unused;
 	u32 ntu = rx_ring->next_to_use;
-	struct tp4_frame_set p;
+	const u32 count = rx_ring->count;
+	union i40e_rx_desc *rx_desc;
+	struct tp4_frame_set p, to;
 	struct tp4_dma dma;
 
-	nr = tp4a_refill(rx, posted, unused, &p);
+	nr = tp4a_refill(rx, posted, unused, &to);
 	if (!nr ||
 	    (nr < I40E_RX_BUFFER_WRITE && posted >= I40E_RX_BUFFER_WRITE))
 		return;
 
 	dma = tp4a_get_dma(rx);
-	for (; nr; nr--, p.curr++) {
-		union i40e_rx_desc *rx_desc = I40E_RX_DESC(rx_ring, ntu);
+	rx_desc = I40E_RX_DESC(rx_ring, ntu);
+	/* A copy that has no address can be kept in registers. */
+	for (p = to; nr; nr--, p.curr++, rx_desc++) {
 		dma_addr_t addr = tp4f_get_dma_of(&p, &dma);
 
 		tp4_dma_sync_for_device(&dma, addr, rx_ring->rx_buf_len);
 		rx_desc->read.pkt_addr = cpu_to_le64(addr);
 		/* Also clears the status of the write-back format. */
 		rx_desc->read.hdr_addr = 0;
-		if (unlikely(++ntu == rx_ring->count))
+		if (unlikely(++ntu == count)) {
 			ntu = 0;
+			rx_desc = I40E_RX_DESC(rx_ring, 0) - 1;
+		}
 	}
 	i40e_release_rx_desc(rx_ring, ntu);
 }
@@ -388,6 +393,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 	u32 max_len = READ_ONCE(tx_ring->netdev->mtu) + ETH_HLEN;
 	struct tp4_packet_array *tx = tx_ring->tp4->tx;
 	const struct tp4_dma dma = tp4a_get_dma(tx);
+	const u32 count = tx_ring->count;
 	u32 nr, bytes = 0, ntu = run->ntu;
 	struct i40e_tx_desc *tx_desc;
 	struct tp4_frame_set p;
@@ -405,7 +411,7 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 		bytes += len;
 		p.curr++;
 		tx_desc++;
-		if (unlikely(++ntu == tx_ring->count)) {
+		if (unlikely(++ntu == count)) {
 			ntu = 0;
 			tx_desc = I40E_TX_DESC(tx_ring, 0);
 		}

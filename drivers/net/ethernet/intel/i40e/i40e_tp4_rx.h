@@ -91,12 +91,14 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		  u32 *bytes)
 {
 	u32 ntu = rx_ring->next_to_use, count = rx_ring->count;
-	u32 nr, sum = 0, ntc = rx_ring->next_to_clean;
+	u32 nr, left, sum = 0, ntc = rx_ring->next_to_clean;
+	const union i40e_rx_desc *rx_desc;
 	struct tp4_frame_set p;
 
 	tp4a_get_unprocessed(rx, 0, &p);
-	for (nr = 0; nr < max && ntc != ntu; nr++) {
-		u64 qword = i40e_tp4_rx_status(rx_ring, ntc);
+	rx_desc = I40E_RX_DESC(rx_ring, ntc);
+	for (left = max; left && ntc != ntu; left--) {
+		u64 qword = le64_to_cpu(rx_desc->wb.qword1.status_error_len);
 		u32 size = FIELD_GET(I40E_RXD_QW1_LENGTH_PBUF_MASK, qword);
 
 		if ((qword & plain_mask) != I40E_TP4_RX_PLAIN || !size)
@@ -111,9 +113,13 @@ i40e_tp4_rx_plain(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		}
 		sum += size;
 		p.curr++;
-		if (unlikely(++ntc == count))
+		rx_desc++;
+		if (unlikely(++ntc == count)) {
 			ntc = 0;
+			rx_desc = I40E_RX_DESC(rx_ring, 0);
+		}
 	}
+	nr = max - left;
 	tp4a_advance(rx, nr);
 	i40e_tp4_rx_taken(rx_ring, ntc);
 	*bytes += sum;
