@@ -92,6 +92,8 @@ def set_up(device: str, queues: int) -> list[str]:
         ends = find_ports("igb")
         for end in ends:
             run("ethtool", "-G", end, "rx", "4096", "tx", "4096")
+            # By default, a sender would wait for interrupts for up to 250 us.
+            run("ethtool", "-C", end, "tx-usecs", "20")
     else:
         ends = find_ports("virtio_net")
     for end in ends:
@@ -133,7 +135,7 @@ def ways_to_wait(device: str, version: str, benchmark: str) -> list[str]:
         return ["spin"] if copy else ["spin", "busy"]
     if device == "igb":
         # AF_XDP with busy polling sends nothing.
-        return ["spin", "sleep"] if benchmark == "txpush" else ["spin"]
+        return ["spin"]
     if copy:
         return ["spin"] if benchmark == "txpush" else ["sleep"]
     if (version, benchmark) == ("AF_XDP", "l2fwd"):
@@ -162,9 +164,7 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     seconds = "6" if igb else "0.1"
     if igb and r.benchmark == "txpush":
         ends = ends[:1]
-    # Idle time counts in steps of 10 ms on Linux 7.3, so take seconds.
-    packets = job.packets * 10 if igb and r.wait == "sleep" else job.packets
-    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(packets)]
+    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(job.packets)]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
