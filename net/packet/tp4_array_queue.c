@@ -388,11 +388,12 @@ static __always_inline u32 tp4a_publish(const struct tp4_packet_array *a,
 	*errors = 0;
 	for (; left; left -= nr) {
 		u32 pos = a->start + left - 1, slot = out + left - 1;
-		const struct tp4_frame *frame = &a->items[pos & a->mask], *first;
+		const struct tp4_frame *frame = &a->items[pos & a->mask];
 		struct tpacket4_desc *to = tp4q_slot(q, slot);
+		const struct tp4_frame *last;
 
 		nr = tp4a_contig_back(a, pos, q, slot, left);
-		for (first = frame - nr; frame != first; frame--, to--) {
+		for (last = frame - nr; frame != last; frame--, to--) {
 			struct tpacket4_desc desc = {
 				.idx = frame->idx,
 				.len = rx ? frame->len : 0,
