@@ -315,8 +315,8 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
  * Return: true if the caller shall receive it. The error of a packet that
  * cannot be sent is set.
  */
-static bool veth_tp4_check(struct veth_tp4_poll *poll,
-				    struct tp4_frame_set *p, u32 len)
+static bool veth_tp4_check(struct veth_tp4_poll *poll, struct tp4_frame_set *p,
+			   u32 len)
 {
 	u32 max = READ_ONCE(poll->rq->dev->mtu) + ETH_HLEN + VLAN_HLEN;
 	struct virtio_net_hdr hdr = {};
