@@ -4,14 +4,17 @@
 
 Boots the plain kernel on one virtual CPU, with one nanosecond per instruction: with an
 i40e port and with a virtio_net device that have a generator and a sink, and with a veth
-pair. For each version, the cheapest way to wait counts. Prints a table and writes
-out/bench.json and out/bench.svg.
+pair. As many machines run at the same time as there are CPUs. For each version, the
+cheapest way to wait counts. Prints a table and writes out/bench.json and out/bench.svg.
 """
 
 import argparse
 import json
+import os
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -66,27 +69,35 @@ def parse_line(line: str) -> Result | None:
     )
 
 
-def run_vm(
-    name: str, nic: str, job: bench_guest.Job, args: argparse.Namespace
-) -> list[Result]:
+@dataclass
+class Machine:
+    """A machine to boot, and the measurements in it."""
+
+    name: str
+    nic: str
+    job: bench_guest.Job
+
+
+def measure(machine: Machine, args: argparse.Namespace) -> list[Result]:
     """Boot a machine and measure in it."""
     command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
-    command += ["-l", str(BUILD / "log" / name)]
-    if nic:
-        command += ["--nic", nic]
-    if nic and args.qemu:
+    command += ["-l", str(BUILD / "log" / machine.name)]
+    if machine.nic:
+        command += ["--nic", machine.nic]
+    if machine.nic and args.qemu:
         command += ["--qemu", args.qemu]
     if args.append:
         command += ["--append", args.append]
-    command += ["--", str(Path(__file__).resolve()), "--guest", json.dumps(vars(job))]
-    print(f"bench: {name}", file=sys.stderr)
+    command += ["--", str(Path(__file__).resolve())]
+    command += ["--guest", json.dumps(vars(machine.job))]
+    print(f"bench: {machine.name}", file=sys.stderr)
     results = []
     process = proc.start(command)
     assert process.stdout
     for raw in process.stdout:
         line = raw.decode(errors="replace").strip()
         if not line.startswith("@ "):
-            print(line, file=sys.stderr)
+            print(f"{machine.name}: {line}", file=sys.stderr)
         elif not (r := parse_line(line)):
             print("bench: no packets:", line, file=sys.stderr)
         else:
@@ -97,7 +108,7 @@ def run_vm(
             )
             results.append(r)
     if proc.finish(process):
-        log = (BUILD / "log" / name).relative_to(TOP)
+        log = (BUILD / "log" / machine.name).relative_to(TOP)
         sys.exit(f"bench: the VM failed; its kernel log is {log}")
     return results
 
@@ -111,8 +122,8 @@ def generator(device: str, rate: int, size: int) -> str:
     )
 
 
-def run_generator(job: bench_guest.Job, args: argparse.Namespace) -> list[Result]:
-    """Measure on such a port."""
+def ports(job: bench_guest.Job) -> Iterator[Machine]:
+    """The machines with such a port."""
     if job.device.startswith("virtio"):
         job.queues = [1]  # the model has one
     if job.device == "virtio":
@@ -121,7 +132,6 @@ def run_generator(job: bench_guest.Job, args: argparse.Namespace) -> list[Result
     asked = job.versions
     streams = [v for v in asked if v in STREAM_VERSIONS]
     floods = [v for v in asked if v not in STREAM_VERSIONS]
-    results: list[Result] = []
     for size in job.sizes:
         for group, rate, versions in (
             (["rxdrop"], FLOOD, asked),
@@ -134,15 +144,43 @@ def run_generator(job: bench_guest.Job, args: argparse.Namespace) -> list[Result
             benchmarks = [b for b in group if b in job.benchmarks]
             if not benchmarks or not versions:
                 continue
+            part = replace(job, benchmarks=benchmarks, sizes=[size], versions=versions)
             name = f"bench-{job.device}-{benchmarks[0]}-{size}-{rate}"
-            part = vars(job) | {
-                "benchmarks": benchmarks,
-                "sizes": [size],
-                "versions": versions,
-            }
-            nic = generator(job.device, rate, size)
-            results += run_vm(name, nic, bench_guest.Job(**part), args)
-    return results
+            yield Machine(name, generator(job.device, rate, size), part)
+
+
+def veth_pairs(job: bench_guest.Job) -> Iterator[Machine]:
+    """The machines with a veth pair."""
+    job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
+    for benchmark in job.benchmarks:
+        for size in job.sizes if benchmark not in FANOUT else []:
+            part = replace(job, benchmarks=[benchmark], sizes=[size])
+            yield Machine(f"bench-veth-{benchmark}-{size}", "", part)
+
+
+def machines(args: argparse.Namespace) -> Iterator[Machine]:
+    """The machines that measure what was asked for."""
+    for device in args.devices.split():
+        job = bench_guest.Job(
+            device,
+            args.benchmarks.split(),
+            [int(size) for size in args.sizes.split()],
+            [int(queues) for queues in args.queues.split()],
+            args.versions.split(),
+            args.tpbench,
+            args.tcpdump_lib,
+            defer=args.defer,
+        )
+        if device == "veth":
+            yield from veth_pairs(job)
+        elif device == "igb":
+            # By two of QEMU's devices; both ends count, but for rxdrop.
+            job.queues = [1]
+            yield Machine("bench-igb", "igb", job)
+        elif args.qemu:
+            yield from ports(job)
+        else:
+            sys.exit("bench: needs --qemu with the output of lab/build/qemu --print")
 
 
 def main() -> int:
@@ -154,7 +192,7 @@ def main() -> int:
     )
     parser.add_argument("--benchmarks", default=" ".join(BENCHMARKS))
     parser.add_argument("--sizes", default="64 1500")
-    parser.add_argument("--queues", default="1 2 4")
+    parser.add_argument("--queues", default="1", help="of a veth pair: 1 2 4")
     parser.add_argument("--versions", default=" ".join(VERSIONS))
     parser.add_argument("--kernel", default="plain")
     parser.add_argument("--qemu", help="a QEMU with the XL710 model")
@@ -175,29 +213,10 @@ def main() -> int:
         bench_guest.guest(bench_guest.Job(**json.loads(args.guest)))
         return 0
     proc.stop_on_signals()
-    results: list[Result] = []
-    for device in args.devices.split():
-        job = bench_guest.Job(
-            device,
-            args.benchmarks.split(),
-            [int(size) for size in args.sizes.split()],
-            [int(queues) for queues in args.queues.split()],
-            args.versions.split(),
-            args.tpbench,
-            args.tcpdump_lib,
-            defer=args.defer,
-        )
-        if device == "veth":
-            job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
-            results += run_vm("bench-veth", "", job, args)
-        elif device == "igb":
-            # By two of QEMU's devices; both ends count, but for rxdrop.
-            job.queues = [1]
-            results += run_vm("bench-igb", "igb", job, args)
-        elif args.qemu:
-            results += run_generator(job, args)
-        else:
-            sys.exit("bench: needs --qemu with the output of lab/build/qemu --print")
+    cpus = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(cpus) as pool:
+        measured = pool.map(lambda machine: measure(machine, args), machines(args))
+        results = [r for part in measured for r in part]
     if not results:
         sys.exit("bench: nothing was measured")
     order = {b: i for i, b in enumerate(BENCHMARKS)}

@@ -164,7 +164,9 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     seconds = "6" if igb else "0.1"
     if igb and r.benchmark == "txpush":
         ends = ends[:1]
-    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(job.packets)]
+    copies = r.version in ("V3", "V4", "AF_XDP")
+    packets = job.packets // 4 if copies else job.packets
+    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(packets)]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
