@@ -422,43 +422,10 @@ static bool virtnet_tp4_can_gso(const struct virtnet_info *vi, u8 gso_type)
 	case VIRTIO_NET_HDR_GSO_TCPV6:
 		return virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_TSO6);
 	case VIRTIO_NET_HDR_GSO_UDP_L4:
-		return gso_type == VIRTIO_NET_HDR_GSO_UDP_L4 &&
-		       virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_USO);
+		return virtio_has_feature(vi->vdev, VIRTIO_NET_F_HOST_USO);
 	default:
 		return false;
 	}
-}
-
-/* Check the GSO request of a packet, whose transport header is at @start.
- * Return: the length of its headers, or an error.
- */
-static int virtnet_tp4_check_gso(const struct virtnet_info *vi,
-				 const struct tp4_frame_set *p, u32 len,
-				 u8 gso_type, u32 gso_size, u32 start,
-				 u32 offset)
-{
-	u32 hdr_len = start, check, max = U32_MAX;
-	const u8 *data = tp4f_get_data(p);
-
-	if (gso_type == VIRTIO_NET_HDR_GSO_UDP_L4) {
-		hdr_len += sizeof(struct udphdr);
-		check = offsetof(struct udphdr, check);
-		max = gso_size * UDP_MAX_SEGMENTS;
-	} else {
-		if (start + sizeof(struct tcphdr) > tp4f_get_frame_len(p))
-			return -EINVAL;
-		/* doff, in words */
-		hdr_len += (READ_ONCE(data[start + 12]) >> 4) * 4;
-		if (hdr_len < start + sizeof(struct tcphdr))
-			return -EINVAL;
-		check = offsetof(struct tcphdr, check);
-	}
-	if (offset != check || !gso_size || hdr_len >= len ||
-	    hdr_len > tp4f_get_frame_len(p) || len - hdr_len > max)
-		return -EINVAL;
-	if (len > READ_ONCE(vi->dev->gso_max_size))
-		return -EMSGSIZE;
-	return tp4f_check_len(p, vi->dev, hdr_len + gso_size) ? : hdr_len;
 }
 
 /* Write the checksum or GSO request of a packet to its virtio header. @hdr is
@@ -471,45 +438,26 @@ static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 					const struct virtio_net_common_hdr **hdr)
 {
 	struct virtio_net_common_hdr *to = &tp4->hdrs[tp4f_get_handle(p)];
-	bool le = virtio_legacy_is_little_endian();
-	u32 start, offset, gso_size;
-	struct virtio_net_hdr from;
-	int ret;
+	struct tp4_offload o;
+	int err;
 
-	ret = tp4f_get_vnet_hdr(p, &from);
-	if (ret)
-		return ret;
-	if (!from.flags && !from.gso_type)
-		return tp4f_check_len(p, vi->dev, len);
-	/* GSO requires a checksum request. */
-	if (!from.flags || !virtio_has_feature(vi->vdev, VIRTIO_NET_F_CSUM))
+	err = tp4f_get_offload(p, vi->dev, &o);
+	if (err || !o.start)
+		return err;
+	if (!virtio_has_feature(vi->vdev, VIRTIO_NET_F_CSUM) ||
+	    (o.gso_type && !virtnet_tp4_can_gso(vi, o.gso_type)))
 		return -EOPNOTSUPP;
-
-	start = __virtio16_to_cpu(le, from.csum_start);
-	offset = __virtio16_to_cpu(le, from.csum_offset);
-	/* Same as virtio_net_hdr_to_skb() */
-	if (start < ETH_HLEN + sizeof(struct iphdr) ||
-	    start + offset + sizeof(__sum16) > len)
-		return -EINVAL;
+	if (o.gso_type && len > READ_ONCE(vi->dev->gso_max_size))
+		return -EMSGSIZE;
 	*to = (struct virtio_net_common_hdr) {
 		.hdr.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-		.hdr.csum_start = cpu_to_virtio16(vi->vdev, start),
-		.hdr.csum_offset = cpu_to_virtio16(vi->vdev, offset),
+		.hdr.csum_start = cpu_to_virtio16(vi->vdev, o.start),
+		.hdr.csum_offset = cpu_to_virtio16(vi->vdev, o.csum_offset),
+		.hdr.gso_type = o.gso_type,
+		.hdr.gso_size = cpu_to_virtio16(vi->vdev, o.mss),
+		.hdr.hdr_len = cpu_to_virtio16(vi->vdev, o.hdr_len),
 	};
 	*hdr = to;
-	if (!from.gso_type)
-		return tp4f_check_len(p, vi->dev, len);
-
-	if (!virtnet_tp4_can_gso(vi, from.gso_type))
-		return -EOPNOTSUPP;
-	gso_size = __virtio16_to_cpu(le, from.gso_size);
-	ret = virtnet_tp4_check_gso(vi, p, len, from.gso_type, gso_size, start,
-				    offset);
-	if (ret < 0)
-		return ret;
-	to->hdr.gso_type = from.gso_type;
-	to->hdr.gso_size = cpu_to_virtio16(vi->vdev, gso_size);
-	to->hdr.hdr_len = cpu_to_virtio16(vi->vdev, ret);
 	return 0;
 }
 

@@ -10,12 +10,15 @@
 #include <linux/dma-direct.h>
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
+#include <linux/if_vlan.h>
 #include <linux/module.h>
 #include <linux/net_tstamp.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/tpacket4.h>
+#include <linux/unaligned.h>
+#include <linux/virtio_net.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -2443,6 +2446,192 @@ static void xdp_with_out_of_order_completion(struct kunit *test)
 	KUNIT_EXPECT_GT(test, xdp.errors, 0);
 }
 
+/* ---- requests of packets to send ---- */
+
+#define REQ_AT		64	/* offset of the data, behind the metadata */
+#define REQ_MTU		1500
+
+/* A packet with a request, and what the driver gets to know */
+struct request {
+	const char	*what;
+	u32		meta;		/* flags of the metadata */
+	u16		start;
+	u16		csum_offset;
+	u16		gso_size;
+	u8		gso_type;
+	u8		vlans;
+	u8		ip;		/* first byte of the IP header */
+	u8		l4;
+	u8		doff;
+	u16		len;
+	u16		first_len;	/* bytes in the first frame, or 0: all */
+	int		get;		/* result of tp4f_get_offload() */
+	int		find;		/* and of tp4f_find_headers() */
+	u16		hdr_len;
+};
+
+#define CSUM	TP4_META_CSUM
+#define GSO	(TP4_META_CSUM | TP4_META_GSO)
+#define TCPV4	VIRTIO_NET_HDR_GSO_TCPV4
+#define TCPV6	VIRTIO_NET_HDR_GSO_TCPV6
+#define UDP_L4	VIRTIO_NET_HDR_GSO_UDP_L4
+#define ECN	VIRTIO_NET_HDR_GSO_ECN
+#define TCP	IPPROTO_TCP
+#define UDP	IPPROTO_UDP
+
+static const struct request requests[] = {
+	{ "none", 0, 34, 16, 500, TCPV4, 0, 0x45, TCP, 5, 200, 0, 0, 0, 0 },
+	{ "TCP", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 200, 0, 0, 0, 54 },
+	{ "TCP ack", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 54, 0, 0, 0, 54 },
+	{ "UDP", CSUM, 34, 6, 0, 0, 0, 0x45, UDP, 5, 200, 0, 0, 0, 42 },
+	{ "IP options", CSUM, 38, 16, 0, 0, 0, 0x46, TCP, 15, 200, 0, 0, 0, 98 },
+	{ "VLAN", CSUM, 38, 16, 0, 0, 1, 0x45, TCP, 5, 200, 0, 0, 0, 58 },
+	{ "2 VLANs", CSUM, 42, 6, 0, 0, 2, 0x45, UDP, 5, 200, 0, 0, 0, 50 },
+	{ "IPv6", CSUM, 54, 6, 0, 0, 0, 0x60, UDP, 5, 200, 0, 0, 0, 62 },
+	{ "TSO", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 8, 1900, 0, 0, 0, 66 },
+	{ "TSO, ECN", GSO, 34, 16, 500, TCPV4 | ECN, 0, 0x45, TCP, 5, 1900, 0,
+	  0, 0, 54 },
+	{ "TSO6", GSO, 58, 16, 500, TCPV6, 1, 0x60, TCP, 5, 1900, 0, 0, 0, 78 },
+	{ "USO", GSO, 34, 6, 100, UDP_L4, 0, 0x45, UDP, 5, 1900, 0, 0, 0, 42 },
+
+	{ "in the IP header", CSUM, 33, 16, 0, 0, 0, 0x45, TCP, 5, 200, 0,
+	  -EINVAL },
+	{ "at the end", CSUM, 182, 16, 0, 0, 0, 0x45, TCP, 5, 200, 0, 0,
+	  -EOPNOTSUPP },
+	{ "beyond the end", CSUM, 183, 16, 0, 0, 0, 0x45, TCP, 5, 200, 0,
+	  -EINVAL },
+	{ "last byte", CSUM, 34, 165, 0, 0, 0, 0x45, TCP, 5, 200, 0, -EINVAL },
+	{ "huge", CSUM, U16_MAX, U16_MAX, 0, 0, 0, 0x45, TCP, 5, 200, 0,
+	  -EINVAL },
+	{ "too long", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 1600, 0, -EMSGSIZE },
+	{ "too long, none", 0, 34, 16, 0, 0, 0, 0x45, TCP, 5, 1600, 0,
+	  -EMSGSIZE },
+	{ "GSO alone", TP4_META_GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 5, 1900,
+	  0, -EOPNOTSUPP },
+	{ "UFO", GSO, 34, 6, 500, VIRTIO_NET_HDR_GSO_UDP, 0, 0x45, UDP, 5, 1900,
+	  0, -EOPNOTSUPP },
+	{ "USO, ECN", GSO, 34, 6, 500, UDP_L4 | ECN, 0, 0x45, UDP, 5, 1900, 0,
+	  -EOPNOTSUPP },
+	{ "segments of 0", GSO, 34, 16, 0, TCPV4, 0, 0x45, TCP, 5, 1900, 0,
+	  -EINVAL },
+	{ "long segments", GSO, 34, 16, 1447, TCPV4, 0, 0x45, TCP, 5, 1900, 0, 0,
+	  0, 54 },
+	{ "too long ones", GSO, 34, 16, 1461, TCPV4, 0, 0x45, TCP, 5, 1900, 0,
+	  -EMSGSIZE },
+	{ "no payload", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 5, 54, 0,
+	  -EINVAL },
+	{ "offset of UDP", GSO, 34, 6, 500, TCPV4, 0, 0x45, TCP, 5, 1900, 0,
+	  -EINVAL },
+	{ "short doff", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 4, 1900, 0,
+	  -EINVAL },
+	{ "128 segments", GSO, 34, 6, 1, UDP_L4, 0, 0x45, UDP, 5, 170, 0, 0, 0,
+	  42 },
+	{ "129 segments", GSO, 34, 6, 1, UDP_L4, 0, 0x45, UDP, 5, 171, 0,
+	  -EINVAL },
+	{ "split headers", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 5, 1900, 53,
+	  -EINVAL },
+	{ "split TCP options", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 8, 1900,
+	  65, -EINVAL },
+	{ "whole headers", GSO, 34, 16, 500, TCPV4, 0, 0x45, TCP, 8, 1900, 66, 0,
+	  0, 66 },
+
+	{ "other protocol", CSUM, 34, 8, 0, 0, 0, 0x45, IPPROTO_SCTP, 5, 200, 0,
+	  0, -EOPNOTSUPP },
+	{ "wrong offset", CSUM, 34, 6, 0, 0, 0, 0x45, TCP, 5, 200, 0, 0,
+	  -EOPNOTSUPP },
+	{ "wrong start", CSUM, 36, 16, 0, 0, 0, 0x45, TCP, 5, 200, 0, 0,
+	  -EOPNOTSUPP },
+	{ "short ihl", CSUM, 34, 16, 0, 0, 0, 0x44, TCP, 5, 200, 0, 0,
+	  -EOPNOTSUPP },
+	{ "3 VLANs", CSUM, 46, 16, 0, 0, 3, 0x45, TCP, 5, 200, 0, 0,
+	  -EOPNOTSUPP },
+	{ "TSO6 of IPv4", GSO, 34, 16, 500, TCPV6, 0, 0x45, TCP, 5, 1900, 0, 0,
+	  -EINVAL },
+	{ "TSO of UDP", GSO, 34, 16, 500, TCPV4, 0, 0x45, UDP, 5, 1900, 0, 0,
+	  -EINVAL },
+	{ "USO of TCP", GSO, 34, 6, 500, UDP_L4, 0, 0x45, TCP, 5, 1900, 0, 0,
+	  -EINVAL },
+	{ "doff of 0", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 0, 200, 0, 0, -EINVAL },
+	{ "split TCP", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 200, 53, 0, -EINVAL },
+	{ "split IP", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 200, 33, 0,
+	  -EOPNOTSUPP },
+	{ "short UDP", CSUM, 34, 6, 0, 0, 0, 0x45, UDP, 5, 42, 0, 0, 0, 42 },
+};
+
+/* Post the packet of a request in frames 0 and 1. */
+static void post_request(struct tp4_test *t, const struct request *r)
+{
+	struct tpacket4_meta *m = tp4_area_frame(&t->area[1], 0);
+	u8 *data = (u8 *)m + REQ_AT, *ip = data + ETH_HLEN;
+	u32 i, first_len = r->first_len ? : r->len;
+
+	memset(m, 0, 2 * FRAME_BYTES);
+	m->flags = r->meta;
+	m->csum_start = r->start;
+	m->csum_offset = r->csum_offset;
+	m->gso_size = r->gso_size;
+	m->gso_type = r->gso_type;
+	for (i = 0; i < r->vlans; i++, ip += VLAN_HLEN)
+		put_unaligned_be16(ETH_P_8021Q, ip - 2);
+	put_unaligned_be16(r->ip >> 4 == 4 ? ETH_P_IP : ETH_P_IPV6, ip - 2);
+	*ip = r->ip;
+	ip[r->ip >> 4 == 4 ? 9 : 6] = r->l4;
+	if (r->start + 12 < first_len && r->start > ip - data)
+		data[r->start + 12] = r->doff << 4;
+	post(&t->tx, 0, first_len, REQ_AT,
+	     TP4_META | (first_len < r->len ? TP4_PKT_CONT : 0));
+	if (first_len < r->len)
+		post(&t->tx, 1, r->len - first_len, REQ_AT, 0);
+}
+
+static void offload_requests(struct kunit *test)
+{
+	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	struct tp4_offload o;
+	const struct request *r;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->mtu = REQ_MTU;
+	dev->hard_header_len = ETH_HLEN;
+	end_init(&t->tx, &t->area[1]);
+	t->tx.q.meta = TP4_META;
+	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->txa);
+	for (r = requests; r < requests + ARRAY_SIZE(requests); r++) {
+		post_request(t, r);
+		tp4a_populate(t->txa);
+		KUNIT_ASSERT_TRUE_MSG(test, tp4a_next_packet(t->txa, &p), "%s",
+				      r->what);
+		KUNIT_ASSERT_TRUE(test, tp4f_has_meta(&p));
+		KUNIT_EXPECT_EQ_MSG(test, tp4f_get_offload(&p, dev, &o), r->get,
+				    "%s", r->what);
+		if (!r->get && !r->meta) {
+			KUNIT_EXPECT_EQ(test, o.start, 0);
+			KUNIT_EXPECT_EQ(test, o.gso_type, 0);
+		} else if (!r->get) {
+			KUNIT_EXPECT_EQ_MSG(test, tp4f_find_headers(&p, &o),
+					    r->find, "%s", r->what);
+		}
+		if (!r->get && !r->find && r->meta) {
+			KUNIT_EXPECT_EQ(test, o.start, r->start);
+			KUNIT_EXPECT_EQ(test, o.csum_offset, r->csum_offset);
+			KUNIT_EXPECT_EQ_MSG(test, o.hdr_len, r->hdr_len, "%s",
+					    r->what);
+			KUNIT_EXPECT_EQ(test, o.l2_len,
+					ETH_HLEN + r->vlans * VLAN_HLEN);
+			KUNIT_EXPECT_EQ(test, o.mss, r->gso_size);
+			KUNIT_EXPECT_EQ(test, o.gso_type, r->gso_type);
+			KUNIT_EXPECT_EQ(test, o.ipv6, r->ip >> 4 == 6);
+			KUNIT_EXPECT_EQ(test, o.udp, r->l4 == UDP);
+		}
+		tp4a_flush(t->txa);
+		while (reap(&t->tx))
+			;
+	}
+}
+
 static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(populate_and_flush_at_any_index),
 	KUNIT_CASE(populate_stops_at_array_size),
@@ -2459,6 +2648,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(refusals_wake_once),
 	KUNIT_CASE(driver_error_is_returned),
 	KUNIT_CASE(flush_completed_packets),
+	KUNIT_CASE(offload_requests),
 	KUNIT_CASE(driver_metadata_reaches_ring),
 	KUNIT_CASE(skb_metadata_reaches_ring),
 	KUNIT_CASE(flush_sent_frames),

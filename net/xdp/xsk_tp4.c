@@ -68,6 +68,11 @@
 /* Minimum length of a packet. i40e stops a queue for a shorter one. */
 #define XSK_TP4_TX_MIN		17
 
+/* Size of a Tx array: as many descriptors as large rings have. It limits how many
+ * packets are refused in one go.
+ */
+#define XSK_TP4_TX_SIZE		8192
+
 /* Bytes that a driver adds to the MTU, see xp_assign_dev() */
 #define XSK_TP4_PAD		(ETH_HLEN + 2 * VLAN_HLEN + ETH_FCS_LEN)
 
@@ -935,7 +940,7 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
 
 	if (parms->tx_opaque) {
-		t->tx = tp4a_tx_new(parms->tx_opaque, SIZE_MAX, NULL);
+		t->tx = tp4a_tx_new(parms->tx_opaque, XSK_TP4_TX_SIZE, NULL);
 		if (!t->tx)
 			return -ENOMEM;
 	}

@@ -13,9 +13,9 @@
 #include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/module.h>
+#include <linux/net_tstamp.h>
 #include <linux/platform_device.h>
 #include <linux/tpacket4.h>
-#include <linux/virtio_net.h>
 
 enum mode {
 	MODE_SIMPLE,		/* the page's first loops */
@@ -68,6 +68,7 @@ struct mydriver {
 	struct xdp_rxq_info xdp_rxq;
 	struct bpf_prog *xdp_prog;
 	struct mydriver_tp4 __rcu *tp4;
+	bool clock_on;
 
 	/* Rx, which the peer's NAPI and stack fill: */
 	spinlock_t lock;
@@ -191,14 +192,15 @@ static u32 hw_room(struct mydriver *port)
 
 static int check_packet(struct mydriver *port, struct tp4_frame_set p)
 {
-	struct virtio_net_hdr hdr = {};
+	const struct net_device *dev = port->dev;
+	struct tp4_offload offload = {};
 	int err = 0;
 
 #include "block_12.h"
-	if (!err && hdr.flags)
+	if (!err && offload.start)
 		err = -EOPNOTSUPP;
 	if (!err)
-		err = tp4f_check_len(&p, port->dev, tp4f_packet_len(&p));
+		err = tp4f_check_len(&p, dev, tp4f_packet_len(&p));
 #include "block_12b.h"
 	return err;
 }
@@ -296,10 +298,16 @@ static void poll_tx(struct mydriver *port, struct mydriver_tp4 *tp4)
 
 /* ---- Rx ---- */
 
+/* If the clock is on, it is a second ahead, so that it is not mistaken for the kernel's. */
+static u64 hw_time(const struct mydriver_tp4 *tp4)
+{
+	return READ_ONCE(tp4->port->clock_on) ? ktime_get_real_ns() + NSEC_PER_SEC : HWTSTAMP;
+}
+
 static void set_meta(struct mydriver_tp4 *tp4)
 {
+	u64 ns = hw_time(tp4);
 	u32 i, hash = HASH;
-	u64 ns = HWTSTAMP;
 
 	for (i = 0; i < tp4->nr_handles; i++) {
 		struct tp4_frame_set p;
@@ -407,7 +415,7 @@ static struct sk_buff *mydriver_get_offloads(void *arg, const struct tp4_frame_s
 	struct mydriver_tp4 *tp4 = arg;
 	struct sk_buff *skb = tp4->offloads;
 
-	skb_hwtstamps(skb)->hwtstamp = ns_to_ktime(HWTSTAMP);
+	skb_hwtstamps(skb)->hwtstamp = ns_to_ktime(hw_time(tp4));
 	skb_set_hash(skb, HASH, PKT_HASH_TYPE_L4);
 	return skb;
 }
@@ -567,6 +575,15 @@ static int mydriver_stop(struct net_device *dev)
 	return 0;
 }
 
+static int mydriver_hwtstamp_set(struct net_device *dev, struct kernel_hwtstamp_config *cfg,
+				 struct netlink_ext_ack *extack)
+{
+	struct mydriver *port = netdev_priv(dev);
+
+	WRITE_ONCE(port->clock_on, cfg->rx_filter == HWTSTAMP_FILTER_ALL);
+	return 0;
+}
+
 static const struct net_device_ops mydriver_ops = {
 	.ndo_open = mydriver_open,
 	.ndo_stop = mydriver_stop,
@@ -574,6 +591,7 @@ static const struct net_device_ops mydriver_ops = {
 	.ndo_bpf = mydriver_bpf,
 	.ndo_tp4_zerocopy = mydriver_zerocopy,
 	.ndo_tp4_xmit = mydriver_xmit,
+	.ndo_hwtstamp_set = mydriver_hwtstamp_set,
 };
 
 static void mydriver_get_channels(struct net_device *dev, struct ethtool_channels *ch)

@@ -28,10 +28,7 @@
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/tcp.h>
 #include <linux/tpacket4.h>
-#include <linux/udp.h>
-#include <linux/virtio_net.h>
 #include <net/checksum.h>
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
@@ -107,16 +104,17 @@ static void i40e_tp4_fill_rx(struct i40e_ring *rx_ring)
 	dma = tp4a_get_dma(rx);
 	rx_desc = I40E_RX_DESC(rx_ring, ntu);
 	/* A copy that has no address can be kept in registers. */
-	for (p = to; nr; nr--, p.curr++, rx_desc++) {
+	for (p = to; nr; nr--, p.curr++) {
 		dma_addr_t addr = tp4f_get_dma_of(&p, &dma);
 
 		tp4_dma_sync_for_device(&dma, addr, rx_ring->rx_buf_len);
 		rx_desc->read.pkt_addr = cpu_to_le64(addr);
 		/* Also clears the status of the write-back format. */
 		rx_desc->read.hdr_addr = 0;
+		rx_desc++;
 		if (unlikely(++ntu == count)) {
 			ntu = 0;
-			rx_desc = I40E_RX_DESC(rx_ring, 0) - 1;
+			rx_desc = I40E_RX_DESC(rx_ring, 0);
 		}
 	}
 	i40e_release_rx_desc(rx_ring, ntu);
@@ -443,8 +441,9 @@ struct i40e_tp4_offload {
 	u64	ctx;		/* second half of a context descriptor, or 0 */
 };
 
-/* A segment may use eight descriptors: one for the headers, and, if the frames
- * before and after only have a byte of it, six other frames.
+/* Frames can be longer than a descriptor allows if pages are large. A segment may
+ * use eight descriptors: one for the headers, and, if the frames before and after
+ * only have a byte of it, six other frames.
  */
 static bool i40e_tp4_can_segment(const struct tp4_frame_set *p, u32 mss)
 {
@@ -452,8 +451,13 @@ static bool i40e_tp4_can_segment(const struct tp4_frame_set *p, u32 mss)
 	u32 i, sum = 0, nr = tp4f_num_frames(p) - 1;
 	struct tp4_frame_set add = *p, drop = *p;
 
+	do {
+		if (tp4f_get_frame_len(&add) > I40E_MAX_DATA_PER_TXD)
+			return false;
+	} while (tp4f_next_frame(&add));
 	if (nr <= window)
 		return true;
+	add = *p;
 	tp4f_next_frame(&drop);
 	for (i = 0; i < nr; i++) {
 		tp4f_next_frame(&add);
@@ -469,119 +473,38 @@ static bool i40e_tp4_can_segment(const struct tp4_frame_set *p, u32 mss)
 }
 
 /* Set the descriptor fields for TSO, and prepare the headers in the frame for it
- * as i40e_tso() does. @check is the checksum at @check_at of TCP or UDP, as copied
- * from the frame.
+ * as i40e_tso() does.
  */
-static int i40e_tp4_tso(const struct net_device *dev,
-			const struct tp4_frame_set *p, u32 l2_len, u32 start,
-			u32 hdr_len, u32 check_at, __sum16 check, bool ipv4,
-			u32 mss, struct i40e_tp4_offload *to)
+static int i40e_tp4_tso(const struct tp4_frame_set *p,
+			const struct tp4_offload *o,
+			struct i40e_tp4_offload *to)
 {
-	u32 len = tp4f_packet_len(p);
-	u8 *data = tp4f_get_data(p);
-	int err;
+	u32 len = tp4f_packet_len(p), payload = len - o->hdr_len;
+	void *data = tp4f_get_data(p), *ip = data + o->l2_len;
+	__sum16 check;
 
-	if (mss < I40E_TP4_MSS_MIN || hdr_len >= len ||
-	    hdr_len > tp4f_get_frame_len(p))
+	if (o->mss < I40E_TP4_MSS_MIN)
 		return -EINVAL;
-	if (len - hdr_len > I40E_TP4_TSO_MAX || !i40e_tp4_can_segment(p, mss))
+	if (payload > I40E_TP4_TSO_MAX || !i40e_tp4_can_segment(p, o->mss))
 		return -EMSGSIZE;
-	err = tp4f_check_len(p, dev, hdr_len + mss);
-	if (err)
-		return err;
 
 	/* The hardware fills in the length of each segment. */
-	csum_replace_by_diff(&check, (__force __wsum)htonl(len - start));
-	memcpy(data + check_at, &check, sizeof(check));
-	if (ipv4) {
-		memset(data + l2_len + offsetof(struct iphdr, tot_len), 0,
+	memcpy(&check, data + o->start + o->csum_offset, sizeof(check));
+	csum_replace_by_diff(&check, (__force __wsum)htonl(len - o->start));
+	memcpy(data + o->start + o->csum_offset, &check, sizeof(check));
+	if (o->ipv6) {
+		memset(ip + offsetof(struct ipv6hdr, payload_len), 0,
 		       sizeof(__be16));
-		memset(data + l2_len + offsetof(struct iphdr, check), 0,
-		       sizeof(__sum16));
-		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4_CSUM;
 	} else {
-		memset(data + l2_len + offsetof(struct ipv6hdr, payload_len), 0,
-		       sizeof(__be16));
+		memset(ip + offsetof(struct iphdr, tot_len), 0, sizeof(__be16));
+		memset(ip + offsetof(struct iphdr, check), 0, sizeof(__sum16));
+		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4_CSUM;
 	}
 	to->ctx = I40E_TX_DESC_DTYPE_CONTEXT |
 		  (u64)I40E_TX_CTX_DESC_TSO << I40E_TXD_CTX_QW1_CMD_SHIFT |
-		  (u64)(len - hdr_len) << I40E_TXD_CTX_QW1_TSO_LEN_SHIFT |
-		  (u64)mss << I40E_TXD_CTX_QW1_MSS_SHIFT;
+		  (u64)payload << I40E_TXD_CTX_QW1_TSO_LEN_SHIFT |
+		  (u64)o->mss << I40E_TXD_CTX_QW1_MSS_SHIFT;
 	return 0;
-}
-
-/* Set the descriptor fields for the checksum offload of a TCP or UDP packet, or,
- * if @gso_type is not 0, for TSO. The hardware wants header lengths, so parse the
- * headers and check that the transport header is at the start of the checksum.
- */
-static int i40e_tp4_csum(const struct net_device *dev,
-			 const struct tp4_frame_set *p, u32 start, u32 offset,
-			 u8 gso_type, u32 mss, struct i40e_tp4_offload *to)
-{
-	u8 header[ETH_HLEN + 2 * VLAN_HLEN + 60 + sizeof(struct tcphdr)]
-		__aligned(2);
-	u32 l2_len = ETH_HLEN, l4_len, len = tp4f_get_frame_len(p);
-	const struct ipv6hdr *ipv6;
-	const struct iphdr *ip;
-	__be16 protocol;
-	__sum16 check;
-	u8 l4, wanted;
-
-	/* User space can write to the packet, so parse a copy. */
-	len = min_t(u32, len, sizeof(header));
-	memcpy(header, tp4f_get_data(p), len);
-	memset(header + len, 0, sizeof(header) - len);
-
-	protocol = ((const struct ethhdr *)header)->h_proto;
-	while (eth_type_vlan(protocol) && l2_len < ETH_HLEN + 2 * VLAN_HLEN) {
-		protocol = *(const __be16 *)(header + l2_len + 2);
-		l2_len += VLAN_HLEN;
-	}
-	ip = (const struct iphdr *)(header + l2_len);
-	ipv6 = (const struct ipv6hdr *)ip;
-	if (protocol == htons(ETH_P_IP) && ip->version == 4 &&
-	    start == l2_len + 4 * ip->ihl && ip->ihl >= 5) {
-		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV4;
-		l4 = ip->protocol;
-		wanted = VIRTIO_NET_HDR_GSO_TCPV4;
-	} else if (protocol == htons(ETH_P_IPV6) && ipv6->version == 6 &&
-		   start == l2_len + sizeof(*ipv6)) {
-		to->td_cmd |= I40E_TX_DESC_CMD_IIPT_IPV6;
-		l4 = ipv6->nexthdr;
-		wanted = VIRTIO_NET_HDR_GSO_TCPV6;
-	} else {
-		return -EOPNOTSUPP;
-	}
-
-	if (l4 == IPPROTO_TCP && offset == offsetof(struct tcphdr, check)) {
-		to->td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_TCP;
-		l4_len = 4 * ((const struct tcphdr *)(header + start))->doff;
-		if (l4_len < sizeof(struct tcphdr))
-			return -EINVAL;
-	} else if (l4 == IPPROTO_UDP &&
-		   offset == offsetof(struct udphdr, check)) {
-		to->td_cmd |= I40E_TX_DESC_CMD_L4T_EOFT_UDP;
-		l4_len = sizeof(struct udphdr);
-		wanted = VIRTIO_NET_HDR_GSO_UDP_L4;
-	} else {
-		return -EOPNOTSUPP;
-	}
-	if (start + l4_len > tp4f_packet_len(p))
-		return -EINVAL;
-
-	to->td_offset = (l2_len / 2) << I40E_TX_DESC_LENGTH_MACLEN_SHIFT |
-			((start - l2_len) / 4) << I40E_TX_DESC_LENGTH_IPLEN_SHIFT |
-			(l4_len / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
-	if (!gso_type)
-		return 0;
-	if (l4 == IPPROTO_TCP)
-		gso_type &= ~VIRTIO_NET_HDR_GSO_ECN;
-	if (gso_type != wanted)
-		return -EINVAL;
-	offset += start;
-	check = *(const __sum16 *)(header + offset);
-	return i40e_tp4_tso(dev, p, l2_len, start, start + l4_len, offset,
-			    check, ip->version == 4, mss, to);
 }
 
 /* Set the descriptor fields for the metadata of a packet. */
@@ -589,20 +512,24 @@ static noinline int i40e_tp4_do_meta(const struct net_device *dev,
 				     const struct tp4_frame_set *p,
 				     struct i40e_tp4_offload *to)
 {
-	bool le = virtio_legacy_is_little_endian();
-	struct virtio_net_hdr hdr;
+	struct tp4_offload o;
 	int err;
 
-	err = tp4f_get_vnet_hdr(p, &hdr);
+	err = tp4f_get_offload(p, dev, &o);
+	if (err || !o.start)
+		return err;
+	err = tp4f_find_headers(p, &o);
 	if (err)
 		return err;
-	/* GSO requires a checksum request. */
-	if (!(hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-		return hdr.gso_type ? -EOPNOTSUPP : 0;
-	return i40e_tp4_csum(dev, p, __virtio16_to_cpu(le, hdr.csum_start),
-			     __virtio16_to_cpu(le, hdr.csum_offset),
-			     hdr.gso_type, __virtio16_to_cpu(le, hdr.gso_size),
-			     to);
+	to->td_cmd = (o.ipv6 ? I40E_TX_DESC_CMD_IIPT_IPV6 :
+			       I40E_TX_DESC_CMD_IIPT_IPV4) |
+		     (o.udp ? I40E_TX_DESC_CMD_L4T_EOFT_UDP :
+			      I40E_TX_DESC_CMD_L4T_EOFT_TCP);
+	to->td_offset =
+		(o.l2_len / 2) << I40E_TX_DESC_LENGTH_MACLEN_SHIFT |
+		((o.start - o.l2_len) / 4) << I40E_TX_DESC_LENGTH_IPLEN_SHIFT |
+		((o.hdr_len - o.start) / 4) << I40E_TX_DESC_LENGTH_L4_FC_LEN_SHIFT;
+	return o.gso_type ? i40e_tp4_tso(p, &o, to) : 0;
 }
 
 static void i40e_tp4_next_desc(const struct i40e_ring *tx_ring,
