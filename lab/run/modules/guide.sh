@@ -4,17 +4,19 @@
 #	lab/run/modules/guide.sh [MODE...]
 #
 # Tests guide.c, the driver of the guide to V4 for authors of drivers, in the guest: for each
-# of its modes (default: 0 1 2), zc_port's tests of the contents and of XDP, and guide_test.
+# of its modes (default: 0 1 2), zc_port's tests of the contents and of XDP, guide_test, and
+# tpgen's test of hardware time stamps.
 # BUILD is the directory of the programs.
 
 set -uo pipefail
 case ${1:-} in
 -h | --help)
-	sed -n '4,8{s/^# \?//; s/^\t/usage: /; p}' "$0"
+	sed -n '4,9{s/^# \?//; s/^\t/usage: /; p}' "$0"
 	exit
 	;;
 esac
 [ $# -gt 0 ] || set -- 0 1 2
+tpgen=$(dirname "$0")/../../../apps/tpgen/tests/guest.py
 port=$BUILD/selftests/net/tpacket4/zc_port
 export TPACKET4_PORTS=1
 without=()
@@ -42,6 +44,8 @@ for mode in "$@"; do
 	nsx "$BUILD/guide/guide_test" -f meta || rc=1
 	# The last one: the stack of its address sends packets, too.
 	nsx "$BUILD/guide/guide_test" -t hardware_time_reaches_udp || rc=1
+	# It turns the clock on.
+	ip netns exec v4guide python3 -B "$tpgen" "$BUILD/tpgen/tpgen" v4a v4b hardware_stamps || rc=1
 	modprobe -r guide || rc=1
 done
 ip netns del v4guide
