@@ -26,7 +26,7 @@ _tp4() {
 			;;
 		esac
 		;;
-	*) words='list stats steer --help' ;;
+	*) words='list stats steer --help --version' ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }

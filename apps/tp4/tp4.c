@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tpacket4.h>
 
 #include "tp4.h"
 
@@ -26,7 +27,8 @@ static const char help[] =
 "  -k, --keep      return at once; the rule stays\n"
 "  -d, --delete    remove a rule\n"
 "\n"
-"-h, --help        print this\n";
+"-h, --help        print this\n"
+"-V, --version     print the version\n";
 
 int main(int argc, char **argv)
 {
@@ -37,6 +39,12 @@ int main(int argc, char **argv)
 			fputs(help, stdout);
 			return 0;
 		}
+	if (argc > 1 && (!strcmp(argv[1], "--version") ||
+			 !strcmp(argv[1], "-V"))) {
+		printf("tp4 for tpacket4.h %d.%d\n", TP4_VERSION_MAJOR,
+		       TP4_VERSION_MINOR);
+		return 0;
+	}
 	if (argc > 1 && !strcmp(argv[1], "list"))
 		return list_main(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "stats"))

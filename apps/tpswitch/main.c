@@ -41,17 +41,17 @@ static void usage(FILE *file)
 	fprintf(file,
 "usage: tpswitch [OPTION...] [PORT...]\n"
 "       tpswitch ctl [-S PATH] add|del|list|count|limit|mirror|macs ...\n"
-"A PORT is a network device, NAME, or zc:NAME[:FIRST-LAST] in zero-copy mode.\n"
+"A PORT is a network device, NAME, or zc:NAME[:FIRST[-LAST]] in zero-copy mode.\n"
 "  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
 "  -m, --mode MODE     permissions of that socket, octal (0600)\n"
 "  -c, --config FILE   a file with commands of tpswitch ctl\n"
 "  -l, --lookup WHAT   learn (default), hub, hash or FILE.so\n"
 "  -a, --age SECONDS   how long an address is known (300)\n"
 "  -f, --frames N      frames of 4096 bytes for devices (32768)\n"
-"  -s, --spin N        polls without a packet before a port sleeps\n"
+"  -s, --spin N        polls without a packet before a port sleeps (200; 0 on one CPU)\n"
 "  -h, --help          this text\n"
 "  -V, --version       the version\n"
-"tpswitch(8) tells more.\n");
+"See tpswitch(8) for more.\n");
 }
 
 static void on_signal(struct sw *sw, struct sw_event *ev, u32 events)

@@ -1,22 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Measures tpswitch with ring ports:
- *
- *	swperf -S PATH [-n PACKETS] [-s BYTES] [-b BATCH] [-i IDLE]
- *		a program with two ports, which sends from one to the other, and
- *		IDLE ports that do nothing
- *	swperf -S PATH [--meta] --count SECONDS
- *		a port that counts what it receives, until the switch ends
- *	swperf -S PATH --receive [-n PACKETS]
- *		a port that has the address of the first packet it receives, and
- *		measures the time per packet that the only CPU is not idle
- *	swperf --veth A,B [--share] [...]
- *		instead of ring ports, the far ends of veth pairs, in zero-copy
- *		mode
- *
- * Prints the packets received and the nanoseconds per packet, which are
- * instructions where a virtual machine counts these as time.
- */
+/* Measures tpswitch with ring ports */
 
 #include <getopt.h>
 #include <net/if.h>
@@ -33,6 +16,28 @@
 static const char *path = "/run/tpswitch/port";
 static unsigned int bytes = 60, batch = 64;
 static bool meta;
+
+static const char help[] =
+"usage: swperf [-S PATH] [-n PACKETS] [-s BYTES] [-b BATCH] [-i IDLE]\n"
+"           two ports: send from one to the other; IDLE ports do nothing\n"
+"       swperf [-S PATH] [--meta] --count SECONDS\n"
+"           one port: count received packets, until the switch ends\n"
+"       swperf [-S PATH] --receive [-n PACKETS]\n"
+"           one port, with the address of the first packet that it receives:\n"
+"           measure the time per packet that the only CPU is not idle\n"
+"       swperf --veth A,B [--share] [...]\n"
+"           the far ends of veth pairs, in zero-copy mode, instead of ring ports\n"
+"\n"
+"  -S PATH      where the switch listens (/run/tpswitch/port)\n"
+"  -n PACKETS   packets to send or to receive (1000000)\n"
+"  -s BYTES     length of a packet (60)\n"
+"  -b BATCH     packets sent at a time (64)\n"
+"  -i IDLE      number of idle ports (0)\n"
+"  --meta       with metadata\n"
+"  --share      both ends use one packet buffer\n"
+"\n"
+"Prints the packets received and the nanoseconds per packet, which are\n"
+"instructions where a virtual machine counts these as time.\n";
 
 struct end {
 	struct tp4_socket s;
@@ -272,7 +277,8 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "count", required_argument, NULL, 'c' },
 		{ "veth", required_argument, NULL, 'v' },
-		{ "share", no_argument, NULL, 'h' },
+		{ "share", no_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
 		{ "meta", no_argument, NULL, 'm' },
 		{ "receive", no_argument, NULL, 'r' },
 		{ }
@@ -284,7 +290,7 @@ int main(int argc, char **argv)
 	bool share = false, receiver = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "S:n:s:b:i:", options, NULL)) !=
+	while ((c = getopt_long(argc, argv, "S:n:s:b:i:h", options, NULL)) !=
 	       -1) {
 		switch (c) {
 		case 'S':
@@ -315,9 +321,12 @@ int main(int argc, char **argv)
 		case 'r':
 			receiver = true;
 			break;
-		case 'h':
+		case 'o':
 			share = true;
 			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
 		default:
 			return 2;
 		}
