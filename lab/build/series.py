@@ -724,7 +724,7 @@ def format_set(number: int, name: str, start: str, end: str) -> None:
         raise Error(f"the set {name} has {count} patches: netdev accepts {MAX_SET}")
     if count > 1 and not cover.exists():
         raise Error(f"the set {name} has no cover letter, series/{name}.cover")
-    where = OUT / f"{number}-{name}"
+    where = OUT / f"{number:02}-{name}"
     args = ["format-patch", "-q", "--no-signature", "--no-notes", "-o", str(where)]
     args += [f"--subject-prefix=PATCH {tree_name}"]
     if cover.exists():

@@ -78,6 +78,16 @@ class Machine:
     job: bench_guest.Job
 
 
+def model() -> str:
+    """A QEMU with the models of i40e's and of virtio_net's generator."""
+    process = proc.start([str(TOP / "lab/build/qemu"), "--print"])
+    assert process.stdout
+    said = process.stdout.read().decode()
+    if proc.finish(process):
+        sys.exit(f"bench: {said}")
+    return said.splitlines()[-1]
+
+
 def measure(machine: Machine, args: argparse.Namespace) -> list[Result]:
     """Boot a machine and measure in it."""
     command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
@@ -177,10 +187,8 @@ def machines(args: argparse.Namespace) -> Iterator[Machine]:
             # By two of QEMU's devices; both ends count, but for rxdrop.
             job.queues = [1]
             yield Machine("bench-igb", "igb", job)
-        elif args.qemu:
-            yield from ports(job)
         else:
-            sys.exit("bench: needs --qemu with the output of lab/build/qemu --print")
+            yield from ports(job)
 
 
 def main() -> int:
@@ -195,7 +203,7 @@ def main() -> int:
     parser.add_argument("--queues", default="1", help="of a veth pair: 1 2 4")
     parser.add_argument("--versions", default=" ".join(VERSIONS))
     parser.add_argument("--kernel", default="plain")
-    parser.add_argument("--qemu", help="a QEMU with the XL710 model")
+    parser.add_argument("--qemu", help="the QEMU that has the model of the device")
     parser.add_argument("--append", help="kernel arguments: tp4_zc.prefer_xsk=1")
     parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
     parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
@@ -213,6 +221,8 @@ def main() -> int:
         bench_guest.guest(bench_guest.Job(**json.loads(args.guest)))
         return 0
     proc.stop_on_signals()
+    if not args.qemu and {"i40e", "virtio", "virtio-dma"} & set(args.devices.split()):
+        args.qemu = model()
     cpus = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(cpus) as pool:
         measured = pool.map(lambda machine: measure(machine, args), machines(args))

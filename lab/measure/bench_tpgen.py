@@ -4,7 +4,7 @@
 
 Boots the plain kernel as lab/measure/bench.py does: one virtual CPU that executes one
 instruction per nanosecond of guest time, and the generator and the sink of the XL710
-model. Prints them beside pkt-gen's, with the marks that tpgen must keep, and writes
+model. Prints them next to pkt-gen's, with the marks that tpgen must keep, and writes
 out/tpgen.json. Fails if a mark is missed.
 """
 

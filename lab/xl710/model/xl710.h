@@ -3,7 +3,7 @@
  * Intel XL710 40 GbE controller: what the files of the model share
  *
  *   xl710.c    PCI device, resets, link, netdev, properties
- *   regs.c     the register file: what exists, what sticks, who is told
+ *   regs.c     the register file: what exists, what sticks, which functions are called
  *   irq.c      MSI-X/MSI/INTx, interrupt moderation, causes
  *   adminq.c   the two admin queue rings, dispatch
  *   aqcmd.c    admin commands: identity, capabilities, PHY, NVM, registers
