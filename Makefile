@@ -82,8 +82,9 @@ man-pages:
 
 ##
 ## Longer tests:
-##   long          the tests of i40e, virtio_net, the XL710 model and libpcap, in full
-##   kcsan         the tests on a kernel that detects data races
+##   long          the tests of i40e, virtio_net, the XL710 model, libpcap and psock_*,
+##                 in full
+##   kcsan         the V4 tests on a kernel that detects data races
 ##   coverage      list the lines of V4 that the tests do not reach
 ##   fresh         run the targets on a fresh Debian, with only the packages that they
 ##                 install themselves

@@ -1198,7 +1198,7 @@ static void keep_some_frames(struct kunit *test)
 	for (i = 0; i < ELEMS * 3 / 4; i++)
 		KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
-	/* More than the array has room for beside the packets */
+	/* More than the array has room for in addition to the packets */
 	for (i = 0; i < SLOTS - ELEMS / 4; i++)
 		post(&t->rx, i, 0, 0, 0);
 	for (i = 0; i < SLOTS - ELEMS / 4; i += k) {

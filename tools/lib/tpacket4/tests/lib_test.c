@@ -671,7 +671,7 @@ static void forwarded_packets_are_not_copied(void)
 	close(fd);
 }
 
-/* What was received is told, and asked for again by forwarding it as it is. */
+/* The metadata of a received packet requests the same when it is forwarded. */
 static void metadata_goes_along(void)
 {
 	struct tp4_options opt = options(NR, NR);
@@ -982,7 +982,7 @@ static void wait_any_finds_the_one_that_is_ready(void)
 	close(fd);
 }
 
-/* Which step has failed is told apart, though the errno is the same. */
+/* The step that has failed is known, although the errno is the same. */
 static void failed_open_says_why(void)
 {
 	struct tp4_options opt;
