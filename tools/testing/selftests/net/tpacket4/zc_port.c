@@ -1357,9 +1357,9 @@ TEST_F_TIMEOUT(port, metadata, 120)
 	fill_ip4(pkt, IPPROTO_UDP, 1000, 1);
 	m = gso_meta(IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 500);
 	m.gso_type |= VIRTIO_NET_HDR_GSO_ECN;
-	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, L4 + 8 + 1000));
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, L4 + 8 + 1000));
 	m.gso_type = VIRTIO_NET_HDR_GSO_UDP;
-	EXPECT_EQ(EINVAL, send_meta(&a, &m, pkt, L4 + 8 + 1000));
+	EXPECT_EQ(EOPNOTSUPP, send_meta(&a, &m, pkt, L4 + 8 + 1000));
 
 	/* what the hardware does not do */
 	fill_ip4(pkt, IPPROTO_TCP, 1000, 1);
