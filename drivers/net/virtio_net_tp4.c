@@ -56,6 +56,7 @@ static int virtnet_restore_guest_offloads(struct virtnet_info *vi);
  *		device reports none
  * @tx:		packets to send, or NULL if the socket only receives; protected
  *		by the lock of the netdev Tx queue
+ * @napi_weight: that of the send queue's NAPI outside of zero-copy mode
  * @hdr:	header of all packets without a checksum or GSO request
  * @hdrs:	headers of the other packets, by handle, or NULL if the Tx ring
  *		has no metadata
@@ -75,6 +76,7 @@ struct virtnet_tp4 {
 	struct sk_buff		*meta_skb;
 
 	struct tp4_packet_array	*tx;
+	int			napi_weight;
 	struct virtio_net_common_hdr hdr;
 	struct virtio_net_common_hdr *hdrs;
 	void			*areas[2];
@@ -654,8 +656,12 @@ static void virtnet_tp4_attach_rx(struct virtnet_info *vi,
 static void virtnet_tp4_attach_tx(struct virtnet_info *vi,
 				  struct virtnet_tp4 *tp4)
 {
-	if (tp4->tx)
-		vi->sq[tp4->queue_pair].tp4 = tp4;
+	struct send_queue *sq = &vi->sq[tp4->queue_pair];
+
+	if (!tp4->tx)
+		return;
+	tp4->napi_weight = sq->napi.weight;
+	sq->tp4 = tp4;
 }
 
 /* Reset a virtqueue, which gives all buffers to @recycle. The device of a broken
@@ -739,6 +745,7 @@ static void virtnet_tp4_disable_tx(struct virtnet_info *vi,
 	    virtnet_tp4_detach(sq->vq, virtnet_sq_free_unused_buf))
 		tp4->areas[1] = tp4a_hold_area(tp4->tx);
 	sq->tp4 = NULL;
+	sq->napi.weight = tp4->napi_weight;
 	virtnet_tx_resume(vi, sq);
 }
 

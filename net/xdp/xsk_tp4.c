@@ -93,12 +93,16 @@ static struct bpf_prog *xsk_tp4_prog;
  * @frames:	data_hard_start of the first frame of the area
  * @headroom:	bytes of a frame before it
  * @shift:	log2 of the size of a frame
- * @has_meta:	packets may have metadata that has to be asked for
+ * @has_meta:	packets may have metadata that has to be asked for, or the queue pair
+ *		is about to leave the mode
  * @no_frames:	the pool got fewer frames than it asked for
  * @xdp:	delivers the stack's copies
  * @xdp_buff:	not used, as there is no program
  * @tx:		packets to send, or NULL if the socket only receives; used by the
  *		NAPI instance that sends
+ * @tx_lock:	protects the ends of @tx, as drivers such as gve complete packets in
+ *		another NAPI instance
+ * @no_tx:	there is no @tx, or the queue pair is about to leave the mode
  * @tx_left:	frames of a packet of which xsk_tx_peek_desc() has returned some
  * @tx_mixed:	there may be refused packets among those in flight
  * @tx_late:	completions that were reported with interrupts disabled
@@ -130,9 +134,11 @@ struct xsk_tp4 {
 	struct xdp_buff		xdp_buff;
 
 	struct tp4_packet_array	*tx;
+	spinlock_t		tx_lock;
 	u32			tx_left;
+	bool			no_tx;
 	bool			tx_mixed;
-	u32			tx_late;
+	atomic_t		tx_late;
 
 	struct hrtimer		timer;
 	bool			leaving;
@@ -253,9 +259,12 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 			u32 max)
 {
 	struct xsk_tp4 *t = pool->tp4;
-	bool entered = xsk_tp4_enter();
+	bool entered;
 	u32 nr;
 
+	if (unlikely(READ_ONCE(t->leaving)))
+		return 0;
+	entered = xsk_tp4_enter();
 	/* The driver is setting up the queue, and may not look at it again. */
 	if (unlikely(entered))
 		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
@@ -282,6 +291,8 @@ struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
 	struct xsk_tp4 *t = pool->tp4;
 	struct xdp_buff *xdp;
 
+	if (unlikely(READ_ONCE(t->leaving)))
+		return NULL;
 	/* Populate a batch at a time. */
 	if (tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx) ||
 	    unlikely(!xsk_tp4_take(t, &xdp, 1))) {
@@ -302,10 +313,13 @@ struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
 u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
 {
 	struct xsk_tp4 *t = pool->tp4;
-	bool entered = xsk_tp4_enter();
 	struct tp4_frame_set p;
+	bool entered;
 	u32 nr;
 
+	if (unlikely(READ_ONCE(t->leaving)))
+		return 0;
+	entered = xsk_tp4_enter();
 	nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
 	if (nr < max) {
 		tp4a_populate(t->rx);
@@ -387,6 +401,8 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
 	struct tp4_frame_set p;
 	bool frags;
 
+	if (unlikely(READ_ONCE(t->leaving)))
+		return -EINVAL;
 	frags = xdp_buff_has_frags(xdp) && !list_empty(&t->pool->xskb_list);
 	if (xsk_tp4_add_frame(t, xdp, !frags, &p)) {
 		if (frags)
@@ -404,7 +420,7 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
  *
  * Context: NAPI of the queue.
  * Return: 0, or -EINVAL if the packet is not in a frame of the pool, as the driver
- * has not set up the queue yet.
+ * has not set up the queue yet, or if the queue pair has left the mode.
  */
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 {
@@ -437,6 +453,8 @@ void xsk_tp4_flush(struct xsk_buff_pool *pool)
 {
 	struct xsk_tp4 *t = pool->tp4;
 
+	if (unlikely(READ_ONCE(t->leaving)))
+		return;
 	xsk_tp4_set_napi(t);
 	tp4a_flush(t->rx);
 	for (; unlikely(t->xdp.errors); t->xdp.errors--)
@@ -476,6 +494,7 @@ static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,
 }
 
 /* Return the refused packets that no packet in flight stands before. */
+/* Under tx_lock */
 static void xsk_tp4_return_refused(struct xsk_tp4 *t)
 {
 	tp4a_flush_completed(t->tx);
@@ -496,13 +515,17 @@ static noinline u32 xsk_tp4_next(struct xsk_tp4 *t)
 		err = xsk_tp4_check(t, &p);
 		if (likely(!err))
 			return tp4f_num_frames(&p);
+		spin_lock(&t->tx_lock);
 		tp4f_set_error(&p, -err);
 		tp4f_packet_completed(&p);
 		tp4a_advance(t->tx, tp4f_num_frames(&p));
 		t->tx_mixed = true;
+		spin_unlock(&t->tx_lock);
 	}
+	spin_lock(&t->tx_lock);
 	if (t->tx_mixed)
 		xsk_tp4_return_refused(t);
+	spin_unlock(&t->tx_lock);
 	return 0;
 }
 
@@ -544,7 +567,6 @@ static u32 xsk_tp4_fill(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
 	struct tp4_frame_set p;
 	u32 nr = 0, frames;
 
-	tp4a_populate(t->tx);
 	for (;;) {
 		nr += xsk_tp4_fill_plain(t, descs + nr, max - nr);
 		if (nr == max || !tp4a_nr_unprocessed(t->tx))
@@ -559,15 +581,15 @@ static u32 xsk_tp4_fill(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
 	}
 }
 
-/* Return frames that have been sent. */
+/* Return frames that have been sent, under tx_lock. */
 static void xsk_tp4_return_sent(struct xsk_tp4 *t, u32 nr)
 {
 	struct tp4_packet_array *tx = t->tx;
 	struct tp4_frame_set p;
 	u32 left;
 
-	nr += READ_ONCE(t->tx_late);
-	WRITE_ONCE(t->tx_late, 0);
+	if (unlikely(atomic_read(&t->tx_late)))
+		nr += atomic_xchg(&t->tx_late, 0);
 	if (likely(!t->tx_mixed)) {
 		tp4a_flush_sent(tx, min(nr, tp4a_nr_processed(tx)));
 		return;
@@ -589,6 +611,15 @@ static void xsk_tp4_return_sent(struct xsk_tp4 *t, u32 nr)
 	xsk_tp4_return_refused(t);
 }
 
+static void xsk_tp4_tx_populate(struct xsk_tp4 *t)
+{
+	spin_lock(&t->tx_lock);
+	if (unlikely(atomic_read(&t->tx_late)))
+		xsk_tp4_return_sent(t, 0);
+	tp4a_populate(t->tx);
+	spin_unlock(&t->tx_lock);
+}
+
 /**
  * xsk_tp4_tx_peek_batch() - get packets to send
  * @pool:	the pool; its tx_descs are set
@@ -603,11 +634,10 @@ u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
 	bool entered;
 	u32 nr;
 
-	if (!t->tx)
+	if (READ_ONCE(t->no_tx))
 		return 0;
 	entered = xsk_tp4_enter();
-	if (unlikely(READ_ONCE(t->tx_late)))
-		xsk_tp4_return_sent(t, 0);
+	xsk_tp4_tx_populate(t);
 	nr = xsk_tp4_fill(t, pool->tx_descs, min(max, pool->tx_descs_nentries));
 	xsk_tp4_exit(entered);
 	return nr;
@@ -627,13 +657,11 @@ bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
 	struct tp4_frame_set p;
 	bool entered;
 
-	if (!t->tx)
+	if (READ_ONCE(t->no_tx))
 		return false;
 	entered = xsk_tp4_enter();
-	if (unlikely(READ_ONCE(t->tx_late)))
-		xsk_tp4_return_sent(t, 0);
 	if (!tp4a_nr_unprocessed(t->tx))
-		tp4a_populate(t->tx);
+		xsk_tp4_tx_populate(t);
 	if (!t->tx_left)
 		t->tx_left = xsk_tp4_next(t);
 	xsk_tp4_exit(entered);
@@ -651,23 +679,26 @@ bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
  * @nr:		number of descriptors that the device has completed, in the order
  *		of xsk_tx_peek_desc()
  *
- * Context: Any except NMI; by one context at a time, as xsk_tp4_tx_peek_batch().
+ * Context: Any except NMI; by one context at a time, which need not be that of
+ * xsk_tp4_tx_peek_batch().
  */
 void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr)
 {
 	struct xsk_tp4 *t = pool->tp4;
 	bool entered;
 
-	if (WARN_ON_ONCE(!t->tx))
+	if (unlikely(READ_ONCE(t->no_tx)))
 		return;
 	/* netpoll may send in a hard interrupt. */
 	if (unlikely(irqs_disabled())) {
-		WRITE_ONCE(t->tx_late, t->tx_late + nr);
+		atomic_add(nr, &t->tx_late);
 		xsk_tp4_start_timer(t, XSK_TP4_SOON);
 		return;
 	}
 	entered = xsk_tp4_enter();
+	spin_lock(&t->tx_lock);
 	xsk_tp4_return_sent(t, nr);
+	spin_unlock(&t->tx_lock);
 	xsk_tp4_exit(entered);
 }
 
@@ -939,6 +970,7 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 {
 	const struct xdp_metadata_ops *ops = t->dev->xdp_metadata_ops;
 
+	spin_lock_init(&t->tx_lock);
 	if (parms->tx_opaque) {
 		t->tx = tp4a_tx_new(parms->tx_opaque, XSK_TP4_TX_SIZE, NULL);
 		if (!t->tx)
@@ -951,6 +983,7 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	t->xdp.buff = &t->xdp_buff;
 	tp4a_set_xdp(t->rx, &t->xdp);
 	t->has_meta = ops && (ops->xmo_rx_vlan_tag || tp4a_has_meta(t->rx));
+	t->no_tx = !t->tx;
 	return 0;
 }
 
@@ -992,7 +1025,11 @@ static void xsk_tp4_reclaim(struct xsk_tp4 *t)
 static void xsk_tp4_stop(struct xsk_tp4 *t)
 {
 	WRITE_ONCE(t->leaving, true);
-	/* Wait for kicks, which may start the timer. */
+	WRITE_ONCE(t->has_meta, true);
+	WRITE_ONCE(t->no_tx, true);
+	/* Wait for kicks, which may start the timer, and for a driver that has
+	 * not stopped.
+	 */
 	synchronize_net();
 	hrtimer_cancel(&t->timer);
 }
@@ -1092,18 +1129,19 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 
 	stopped = xsk_tp4_clear_dev(t);
 	xsk_tp4_detach_prog(dev);
-	/* What is left of the pool has no frames, and gets none. */
-	WRITE_ONCE(t->pool->tp4, NULL);
 	xsk_tp4_stop(t);
+	if (!stopped) {
+		/* The driver may still use the pool, which gets no more frames. */
+		if (t->tx)
+			tp4a_hold_area(t->tx);
+		xsk_tp4_free(t);
+		return;
+	}
+	WRITE_ONCE(t->pool->tp4, NULL);
 	static_branch_dec(&xsk_tp4_key);
-	if (stopped)
-		xsk_tp4_reclaim(t);
-	else if (t->tx)
-		tp4a_hold_area(t->tx);
+	xsk_tp4_reclaim(t);
 	xsk_tp4_free(t);
-	/* Else the driver may still use the pool. */
-	if (stopped)
-		xsk_tp4_free_pool(t);
+	xsk_tp4_free_pool(t);
 }
 
 /**

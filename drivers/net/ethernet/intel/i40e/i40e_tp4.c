@@ -605,10 +605,16 @@ static void i40e_tp4_end_run(struct i40e_ring *tx_ring,
 	txq_trans_cond_update(txring_txq(tx_ring));
 }
 
-/* Number of descriptors that are left to the stack */
+/* Number of descriptors that are left to the stack. A packet must fit besides, even
+ * if it may have many frames and the ring is short.
+ */
 static u32 i40e_tp4_reserved(const struct i40e_ring *tx_ring)
 {
-	return min_t(u32, I40E_TP4_TX_RESERVED, tx_ring->count / 2);
+	const u32 count = tx_ring->count;
+
+	BUILD_BUG_ON(I40E_TP4_MAX_DESCS >= I40E_MIN_NUM_DESCRIPTORS - 1);
+	return min3((u32)I40E_TP4_TX_RESERVED, count / 2,
+		    count - 1 - I40E_TP4_MAX_DESCS);
 }
 
 /* Wake the stack's queue. i40e_clean_tx_irq() only does so when it has cleaned
