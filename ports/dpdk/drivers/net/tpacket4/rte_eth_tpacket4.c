@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include <linux/ethtool.h>
+#include <linux/filter.h>
 #include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
@@ -79,6 +80,8 @@
 /* Where the rings are mapped, in all processes */
 #define RINGS_ADDR	((uintptr_t)1 << 45)
 #define RINGS_ALIGN	((uintptr_t)1 << 21)
+/* Where a frame of the driver's notes that it is the last one of its packet */
+#define LAST_MARK	sizeof(struct tpacket4_meta)
 /* Microseconds that poll() polls the device, see SO_BUSY_POLL */
 #define BUSY_USECS	20
 /* Packets of a poll(): those of several bursts, so that there are fewer system calls */
@@ -154,6 +157,7 @@ struct rx_queue {
 
 struct tx_queue {
 	struct tp4_ring ring;
+	uint64_t *posted;	/* in copy mode: the frames that the kernel has, by slot */
 	struct rte_mempool *pool;	/* of the frames */
 	uint8_t *base;
 	struct queue_pair *pair;
@@ -192,6 +196,7 @@ struct port {
 	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
 	int clock;		/* of launch times */
 	struct sockaddr_un broker;	/* of mr_sock; else the path is empty */
+	bool promiscuous, allmulticast;
 	bool running;
 	bool offered;		/* secondary processes can get the sockets */
 	bool copied;		/* packets are copied to an area of the primary process */
@@ -203,6 +208,8 @@ static pthread_mutex_t pool_areas_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t mp_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool has_ipc;	/* this process can have others */
 static const struct eth_dev_ops eth_ops, secondary_ops;
+/* In a secondary process: number of sockets in process_private, by port */
+static uint16_t nr_sockets[RTE_MAX_ETHPORTS];
 static int timestamp_offset = -1;
 static uint64_t timestamp_flag, launch_flag;
 
@@ -351,7 +358,8 @@ check_mbuf(struct rte_mempool *pool __rte_unused, void *opaque, void *m,
 	struct pool_range *range = opaque;
 	uintptr_t frame = (uintptr_t)m + range->lead;
 
-	if ((frame & (range->page - 1)) + range->frame_size > range->page)
+	if (frame & (UNIT - 1) ||
+	    (frame & (range->page - 1)) + range->frame_size > range->page)
 		range->crossed = true;
 }
 
@@ -411,7 +419,7 @@ get_pool_area(struct rte_mempool *pool, const struct sockaddr_un *broker)
 	if (err) {
 		LOG(NOTICE, "mempool %s: packets are copied: %s", pool->name,
 		    err == -ERANGE ? "its memory is not contiguous" :
-		    err == -EDOM ? "its mbufs cross pages" :
+		    err == -EDOM ? "its mbufs cross pages, or are not aligned" :
 		    tp4_strerror(TP4_IN_MEMREG, err));
 		if (a->fd >= 0)
 			close(a->fd);
@@ -855,6 +863,27 @@ count_tx_error(struct tx_queue *q, uint8_t err)
 	q->errors[i]++;
 }
 
+/* Is this the last frame of a packet? The kernel does not return the flag. */
+static inline bool
+is_last(const struct tx_queue *q, uint64_t idx)
+{
+	if (q->pool)
+		return idx_to_mbuf(q->base, idx)->pkt_len;
+	return *(const uint32_t *)(tp4_frame(&q->pair->own, idx) + LAST_MARK);
+}
+
+/* In copy mode, frames come back in any order, in the slots of others. */
+static inline void
+note_sent(struct tx_queue *q, unsigned int at, uint64_t idx)
+{
+	const unsigned int mask = q->ring.q.ring_mask;
+	unsigned int i = at;
+
+	while (q->posted[i & mask] != idx)
+		i++;
+	q->posted[i & mask] = q->posted[at & mask];
+}
+
 /* Frees the mbufs of at most @max frames that were sent. */
 static unsigned int
 free_sent(struct tx_queue *q, unsigned int max)
@@ -870,8 +899,10 @@ free_sent(struct tx_queue *q, unsigned int max)
 		for (i = 0; i < n; i++) {
 			const struct tpacket4_desc *d = tp4_ring_at(r, i);
 
-			if (unlikely(d->error) && !(d->flags & TP4_PKT_CONT))
+			if (unlikely(d->error) && is_last(q, d->idx))
 				count_tx_error(q, d->error);
+			if (q->posted)
+				note_sent(q, r->q.last_used_idx + i, d->idx);
 			if (q->pool)
 				sent[i] = idx_to_mbuf(q->base, d->idx);
 		}
@@ -913,10 +944,12 @@ next_slot(const struct tx_queue *q, const struct burst *b)
 	return &r->ring[(r->avail_idx + b->posted) & r->ring_mask];
 }
 
-static inline void
+static __rte_always_inline void
 post(struct tx_queue *q, struct burst *b, uint64_t idx, uint32_t len, uint16_t offset,
-     uint8_t flags)
+     uint8_t flags, const bool track)
 {
+	if (track && q->posted)
+		q->posted[(q->ring.q.avail_idx + b->posted) & q->ring.q.ring_mask] = idx;
 	if (likely(b->posted))
 		tp4_desc_give(next_slot(q, b), idx, len, offset, flags);
 	else
@@ -1047,8 +1080,9 @@ send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 		next = seg->next;
 		seg->next = NULL;
 		seg->nb_segs = 1;
+		seg->pkt_len = !next;	/* see is_last() */
 		post(q, b, mbuf_to_idx(q->base, seg), seg->data_len,
-		     seg->data_off - q->data_offset, flags | (next ? TP4_PKT_CONT : 0));
+		     seg->data_off - q->data_offset, flags | (next ? TP4_PKT_CONT : 0), true);
 		flags = 0;
 	}
 	return true;
@@ -1062,7 +1096,8 @@ kick_if_needed(struct tx_queue *q)
 }
 
 static __rte_always_inline uint16_t
-transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta)
+transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta,
+	 const bool track)
 {
 	struct burst b = { .posted = 0 };
 	uint64_t bytes = 0;
@@ -1083,7 +1118,7 @@ transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool met
 			break;
 		bytes += m->data_len;
 		post(q, &b, mbuf_to_idx(q->base, m), m->data_len,
-		     m->data_off - q->data_offset, 0);
+		     m->data_off - q->data_offset, 0, track);
 	}
 	end_burst(q, &b);
 	kick_if_needed(q);
@@ -1095,13 +1130,20 @@ transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool met
 static uint16_t
 eth_tx(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 {
-	return transmit(queue, bufs, nb, false);
+	return transmit(queue, bufs, nb, false, false);
 }
 
 static uint16_t
 eth_tx_meta(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 {
-	return transmit(queue, bufs, nb, true);
+	return transmit(queue, bufs, nb, true, false);
+}
+
+/* With or without metadata, in copy mode */
+static uint16_t
+eth_tx_tap(void *queue, struct rte_mbuf **bufs, uint16_t nb)
+{
+	return transmit(queue, bufs, nb, true, true);
 }
 
 /* Copies a packet to frames of the driver's area. A free slot has the number of one. */
@@ -1129,7 +1171,8 @@ send_copy(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 			memcpy(to, from, n);
 		if (q->meta && !pos)
 			flags = write_meta((void *)frame, m);
-		post(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0));
+		*(uint32_t *)(frame + LAST_MARK) = left == n;
+		post(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0), false);
 		flags = 0;
 	}
 	q->bytes += m->pkt_len;
@@ -1180,6 +1223,9 @@ eth_tx_prepare(void *queue __rte_unused, struct rte_mbuf **bufs, uint16_t nb)
 			break;
 		}
 		ip = rte_pktmbuf_mtod_offset(m, void *, m->l2_len);
+		/* It was set to 0. Nobody computes it for a packet that stays whole. */
+		if (m->ol_flags & RTE_MBUF_F_TX_IPV4 && m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM)
+			((struct rte_ipv4_hdr *)ip)->hdr_checksum = rte_ipv4_cksum(ip);
 		l4 = rte_pktmbuf_mtod_offset(m, void *, m->l2_len + m->l3_len);
 		cksum = m->ol_flags & RTE_MBUF_F_TX_IPV6 ?
 			rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
@@ -1276,14 +1322,21 @@ eth_is_removed(struct rte_eth_dev *dev)
 	return !if_indextoname(port->ifindex, name);
 }
 
+/* The kernel counts memberships, and ethdev asks for them again at each start. */
 static int
 set_membership(struct rte_eth_dev *dev, int type, bool on)
 {
-	const struct port *port = dev->data->dev_private;
+	struct port *port = dev->data->dev_private;
+	bool *is_on = type == PACKET_MR_PROMISC ? &port->promiscuous : &port->allmulticast;
 	struct packet_mreq req = { .mr_ifindex = port->ifindex, .mr_type = type };
 
-	return setsockopt(port->ctl, SOL_PACKET, on ? PACKET_ADD_MEMBERSHIP :
-			  PACKET_DROP_MEMBERSHIP, &req, sizeof(req)) ? -errno : 0;
+	if (*is_on == on)
+		return 0;
+	if (setsockopt(port->ctl, SOL_PACKET, on ? PACKET_ADD_MEMBERSHIP :
+		       PACKET_DROP_MEMBERSHIP, &req, sizeof(req)))
+		return -errno;
+	*is_on = on;
+	return 0;
 }
 
 static int
@@ -1383,14 +1436,19 @@ fill_rx(struct rx_queue *q)
 	return 0;
 }
 
-/* Writes down the mbufs of all slots that the program has not taken. */
+/*
+ * Writes down the mbufs of all slots that the program has not taken. @posted has their frames
+ * if it is not NULL.
+ */
 static unsigned int
-list_mbufs(const struct tp4_ring *r, uint8_t *base, void **mbufs)
+list_mbufs(const struct tp4_ring *r, uint8_t *base, const uint64_t *posted, void **mbufs)
 {
 	unsigned int i, n = tp4_ring_pending(r);
 
 	for (i = 0; i < n; i++)
-		mbufs[i] = idx_to_mbuf(base, tp4_ring_at(r, i)->idx);
+		mbufs[i] = idx_to_mbuf(base, posted ?
+				       posted[(r->q.last_used_idx + i) & r->q.ring_mask] :
+				       tp4_ring_at(r, i)->idx);
 	return n;
 }
 
@@ -1424,10 +1482,12 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	memcpy(&q->rearm, &model.data_off, sizeof(q->rearm));
 }
 
-static void
+static int
 set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
 {
 	const struct pool_area *shared = q->pair->shared;
+	const struct rx_queue *rx = rx_of(dev, q->pair->id);
+	const struct port *port = dev->data->dev_private;
 	unsigned int i;
 
 	q->ring = socket_of(q->pair)->tx;
@@ -1440,10 +1500,35 @@ set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
 		q->frame_size = shared->area.frame_size;
 		q->data_offset = q->lead - sizeof(struct rte_mbuf) -
 				 rte_pktmbuf_priv_size(q->pool);
-		return;
+		if (port->zerocopy)
+			return 0;
+		q->posted = rte_malloc("net_tpacket4", q->nr * sizeof(*q->posted), 0);
+		return q->posted ? 0 : -ENOMEM;
 	}
 	for (i = 0; i < q->nr; i++)
-		q->ring.q.ring[i].idx = q->pair->rx.nr + i;
+		q->ring.q.ring[i].idx = (rx ? rx->nr : 0) + i;
+	return 0;
+}
+
+static void
+read_missed(struct queue_pair *pair)
+{
+	const struct tp4_socket *s = socket_of(pair);
+	struct tpacket_stats_v4 st;
+
+	/* The kernel resets what is read. */
+	if (s->map && !tp4_stats(s, &st))
+		pair->missed += st.tp_drops;
+}
+
+/* Another process may still have the socket when this one has closed it. */
+static void
+stop_rx(const struct tp4_socket *s)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = { .len = 1, .filter = &nothing };
+
+	setsockopt(s->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 }
 
 static void
@@ -1463,9 +1548,13 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 	}
 	/*
 	 * In zero-copy mode, the kernel returns all frames now. In copy mode, it has them
-	 * until the socket is closed, and each stays in its slot.
+	 * until the socket is closed, and those to receive into stay in their slots.
 	 */
 	tp4_zerocopy(s, 0);
+	if (rx) {
+		stop_rx(s);
+		read_missed(pair);
+	}
 	if (tx)
 		free_sent(tx, UINT_MAX);
 	if (pair->shared) {
@@ -1474,9 +1563,9 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 			LOG(ERR, "no memory to free the mbufs of queue %u", pair->id);
 	}
 	if (mbufs && rx)
-		n = list_mbufs(&rx->ring, rx->base, mbufs);
+		n = list_mbufs(&rx->ring, rx->base, NULL, mbufs);
 	if (mbufs && tx)
-		n += list_mbufs(&tx->ring, tx->base, mbufs + n);
+		n += list_mbufs(&tx->ring, tx->base, tx->posted, mbufs + n);
 	tp4_close(s);
 	if (n)
 		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
@@ -1489,6 +1578,10 @@ stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 		rx->head = NULL;
 	}
 out:
+	if (tx) {
+		rte_free(tx->posted);
+		tx->posted = NULL;
+	}
 	tp4_area_destroy(&pair->own);
 	put_pool_area(pair->shared);
 	pair->shared = NULL;
@@ -1608,8 +1701,8 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	pair->status = s->status;
 	if (rx)
 		set_up_rx(rx, dev, port->zerocopy && port->busy_budget);
-	if (tx)
-		set_up_tx(tx, dev);
+	if (tx && set_up_tx(tx, dev))
+		return fail(port, pair, "frames", strerror(ENOMEM));
 	if (port->qdisc_bypass && tp4_setopt(s->fd, PACKET_QDISC_BYPASS, 1))
 		return fail(port, pair, "PACKET_QDISC_BYPASS", strerror(errno));
 	if (dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) {
@@ -1723,7 +1816,8 @@ set_functions(struct rte_eth_dev *dev)
 	bool meta = wants_meta(dev);
 
 	dev->rx_pkt_burst = port->copied ? eth_rx_copy : meta ? eth_rx_meta : eth_rx;
-	dev->tx_pkt_burst = port->copied ? eth_tx_copy : meta ? eth_tx_meta : eth_tx;
+	dev->tx_pkt_burst = port->copied ? eth_tx_copy : !port->zerocopy ? eth_tx_tap :
+			    meta ? eth_tx_meta : eth_tx;
 	dev->tx_pkt_prepare = eth_tx_prepare;
 }
 
@@ -1853,7 +1947,7 @@ revoke_port(struct rte_eth_dev *dev)
 static void
 update_functions(struct rte_eth_dev *dev)
 {
-	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[dev->data->port_id];
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[dev - rte_eth_devices];
 
 	ops->rxq.data = dev->data->rx_queues;
 	ops->txq.data = dev->data->tx_queues;
@@ -1863,10 +1957,10 @@ update_functions(struct rte_eth_dev *dev)
 	ops->tx_pkt_prepare = dev->tx_pkt_prepare;
 }
 
+/* The primary process may have closed the port: then dev->data is empty. */
 static void
 unmap_port(struct rte_eth_dev *dev)
 {
-	const struct port *port = dev->data->dev_private;
 	struct tp4_socket *sockets = dev->process_private;
 	int i;
 
@@ -1875,7 +1969,7 @@ unmap_port(struct rte_eth_dev *dev)
 	dev->tx_pkt_prepare = rte_eth_pkt_burst_dummy;
 	update_functions(dev);
 	remove_interrupts(dev);
-	for (i = 0; i < port->nr_queues; i++)
+	for (i = 0; i < nr_sockets[dev - rte_eth_devices]; i++)
 		tp4_close(&sockets[i]);
 }
 
@@ -1909,7 +2003,8 @@ take_sockets(struct rte_eth_dev *dev, const struct rte_mp_msg *msg)
 	struct tp4_socket *sockets = dev->process_private;
 	int i, err = 0;
 
-	if (m->first + msg->num_fds > port->nr_queues)
+	if (m->first + msg->num_fds > RTE_MIN(port->nr_queues,
+					      nr_sockets[dev - rte_eth_devices]))
 		err = -EINVAL;
 	for (i = 0; i < msg->num_fds; i++) {
 		if (!err)
@@ -1929,6 +2024,9 @@ take_sockets(struct rte_eth_dev *dev, const struct rte_mp_msg *msg)
 	}
 	if (!m->nr || m->first + msg->num_fds < m->nr)
 		return;
+	for (i = 0; i < m->nr; i++)
+		if (!sockets[i].map)
+			return;
 	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_TIMESTAMP)
 		rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
 	if (dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP)
@@ -2018,10 +2116,14 @@ static int
 eth_start(struct rte_eth_dev *dev)
 {
 	struct port *port = dev->data->dev_private;
+	struct ifreq ifr = { 0 };
 	unsigned int i;
 	int err;
 
 	port->running = true;
+	/* ethdev sets the address that it has, and the interface may have another one since. */
+	if (!ask_interface(port, SIOCGIFHWADDR, &ifr))
+		memcpy(&port->mac, ifr.ifr_hwaddr.sa_data, sizeof(port->mac));
 	err = set_flag(port, IFF_UP, true);
 	if (err)
 		LOG(NOTICE, "%s: cannot be set up: %s", port->iface, strerror(-err));
@@ -2191,31 +2293,22 @@ eth_get_monitor_addr(void *queue, struct rte_power_monitor_cond *cond)
 	return 0;
 }
 
-/* The clock of launch times */
+/* The clock of launch times, if there are any, else that of the kernel's time stamps */
 static int
-eth_read_launch_clock(struct rte_eth_dev *dev, uint64_t *clock)
+eth_read_time(struct rte_eth_dev *dev, uint64_t *clock)
 {
 	const struct port *port = dev->data->dev_private;
 	struct timespec now;
+	bool launch = dev->data->dev_conf.txmode.offloads &
+		      RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 
-	if (clock_gettime(port->clock, &now))
+	if (clock_gettime(launch ? port->clock : CLOCK_REALTIME, &now))
 		return -errno;
 	*clock = now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 	return 0;
 }
 
 /* --- statistics ----------------------------------------------------------------------- */
-
-static void
-read_missed(struct queue_pair *pair)
-{
-	const struct tp4_socket *s = socket_of(pair);
-	struct tpacket_stats_v4 st;
-
-	/* The kernel resets what is read. */
-	if (s->map && !tp4_stats(s, &st))
-		pair->missed += st.tp_drops;
-}
 
 static int
 eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
@@ -2366,7 +2459,7 @@ static const struct eth_dev_ops eth_ops = {
 	.rx_queue_intr_enable = eth_rx_intr_enable,
 	.rx_queue_intr_disable = eth_rx_intr_disable,
 	.get_monitor_addr = eth_get_monitor_addr,
-	.read_clock = eth_read_launch_clock,
+	.read_clock = eth_read_time,
 	.tx_done_cleanup = eth_tx_done_cleanup,
 	.stats_get = eth_stats_get,
 	.stats_reset = eth_stats_reset,
@@ -2392,7 +2485,7 @@ static const struct eth_dev_ops secondary_ops = {
 	.rx_queue_intr_enable = eth_rx_intr_enable,
 	.rx_queue_intr_disable = eth_rx_intr_disable,
 	.get_monitor_addr = eth_get_monitor_addr,
-	.read_clock = eth_read_launch_clock,
+	.read_clock = eth_read_time,
 	.tx_done_cleanup = eth_tx_done_cleanup,
 	.stats_get = eth_stats_get,
 	.stats_reset = eth_stats_reset,
@@ -2602,6 +2695,7 @@ attach_secondary(struct rte_vdev_device *vdev)
 	port = dev->data->dev_private;
 	dev->device = &vdev->device;
 	dev->process_private = calloc(port->nr_queues, sizeof(struct tp4_socket));
+	nr_sockets[dev - rte_eth_devices] = dev->process_private ? port->nr_queues : 0;
 	err = dev->process_private ? register_messages(false) : -ENOMEM;
 	if (!err) {
 		pthread_mutex_lock(&mp_lock);
