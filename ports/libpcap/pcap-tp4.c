@@ -42,6 +42,7 @@
 #endif
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,10 +304,12 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	if (zerocopy) {
 		/*
 		 * Between bind() and zero-copy mode, the socket would receive
-		 * copies of packets.
+		 * copies of packets.  A program that is executed must not keep
+		 * the queue.
 		 */
 		if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
-		    sizeof(filter)) == -1)
+		    sizeof(filter)) == -1 ||
+		    fcntl(fd, F_SETFD, FD_CLOEXEC) == -1)
 			goto fail;
 		ret = create_area(tp4, handle, zerocopy_frame_size(fd,
 		    handle->opt.device, headroom), headroom);
@@ -341,8 +344,14 @@ pcap_tp4_close(struct pcap_tp4 *tp4)
 		tp4_close(&tp4->queues[i].sock);
 	if (tp4->epoll_fd != -1)
 		close(tp4->epoll_fd);
-	if (tp4->queues != NULL && tp4->queues[0].sock.map != NULL)
+	if (tp4->queues != NULL && tp4->queues[0].sock.map != NULL) {
+		/*
+		 * A child process may still have the socket.
+		 */
+		if (tp4->zerocopy)
+			(void)tp4_zerocopy(&tp4->queues[0].sock, 0);
 		munmap(tp4->queues[0].sock.map, tp4->queues[0].sock.map_len);
+	}
 	tp4_area_destroy(&tp4->area);
 	free(tp4->queues);
 	free(tp4->joined);

@@ -70,6 +70,7 @@ struct pcap_tp4 {
 	int	epoll_fd;	/* for several queues, else -1 */
 	u_int	frames;		/* frames that the current packet has */
 	int	zerocopy;
+	int	delivering;	/* the callback has not returned yet */
 	u_char	*joined;	/* for a packet of several frames */
 	size_t	joined_size;
 	struct pcap_tp4_packet packet;	/* such a packet */
