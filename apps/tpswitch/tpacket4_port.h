@@ -232,6 +232,8 @@ static inline int __tp4_port_hello(int fd, const struct tp4_port_req *req,
 	struct cmsghdr *c;
 	struct msghdr msg;
 	struct iovec iov;
+	size_t nr = 0;
+	int err = 0;
 	ssize_t n;
 
 	memset(&msg, 0, sizeof(msg));
@@ -256,16 +258,24 @@ static inline int __tp4_port_hello(int fd, const struct tp4_port_req *req,
 	n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return -errno;
-	if (n < (ssize_t)sizeof(reply) || reply.magic != TP4_PORT_MAGIC)
-		return -EPROTO;
-	if (reply.error)
-		return -(int)(reply.error & 0xfff);
 	c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(TP4_PORT_FDS * sizeof(int)))
-		return -EPROTO;
-	memcpy(fds, CMSG_DATA(c), TP4_PORT_FDS * sizeof(int));
-	return (int)(reply.port & 0xffff);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (nr)
+		memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
+	if (n < (ssize_t)sizeof(reply) || reply.magic != TP4_PORT_MAGIC)
+		err = -EPROTO;
+	else if (reply.error)
+		err = -(int)(reply.error & 0xfff);
+	else if (msg.msg_flags & MSG_CTRUNC)	/* this process has too many */
+		err = -EMFILE;
+	else if (nr != TP4_PORT_FDS)
+		err = -EPROTO;
+	if (!err)
+		return (int)(reply.port & 0xffff);
+	while (nr)
+		close(fds[--nr]);
+	return err;
 }
 
 /* Map the rings, and a page of this program's own. */
