@@ -5,11 +5,14 @@
  *	driver EAL-ARGUMENT... -- hold SIZE
  *	driver EAL-ARGUMENT... -- monitor SIZE
  *	driver EAL-ARGUMENT... -- segment ADDRESS
+ *	driver EAL-ARGUMENT... -- stop SIZE
  *
  * hold: an mbuf that the program holds never changes, while packets come and go. SIZE is that
  * of the mbufs' data.
  * monitor: the address for rte_power_monitor() says when a packet has come.
  * segment: sends UDP datagrams that the device segments, to a port of the Ethernet ADDRESS.
+ * stop: a refused packet counts once, and at a stop, packets that wait for their launch times
+ * are returned, although a later one has been sent.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +26,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
 #include <rte_udp.h>
 
@@ -89,9 +93,19 @@ wait_for_link(uint16_t port)
 	fail("no link");
 }
 
+static int
+compare(const void *a, const void *b)
+{
+	const void *const *p = a, *const *q = b;
+
+	return (*p > *q) - (*p < *q);
+}
+
 static void
 close_ports(void)
 {
+	static void *mbufs[NR_MBUFS];
+	unsigned int i;
 	uint16_t port;
 
 	RTE_ETH_FOREACH_DEV(port) {
@@ -100,6 +114,12 @@ close_ports(void)
 	}
 	if (rte_mempool_avail_count(pool) != NR_MBUFS)
 		fail("not all mbufs are free after the ports were closed");
+	if (rte_mempool_get_bulk(pool, mbufs, NR_MBUFS))
+		fail("rte_mempool_get_bulk()");
+	qsort(mbufs, NR_MBUFS, sizeof(*mbufs), compare);
+	for (i = 1; i < NR_MBUFS; i++)
+		if (mbufs[i] == mbufs[i - 1])
+			fail("an mbuf was freed twice");
 }
 
 static struct rte_mbuf *
@@ -306,7 +326,6 @@ send_datagram(const struct rte_ether_hdr *ether, bool v6)
 	src[1] = dst[1] = 0x74;
 	src[15] = 2;
 	dst[15] = 1;
-	ip4.hdr_checksum = rte_ipv4_cksum(&ip4);
 	add_header(m, ether, sizeof(*ether));
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);
@@ -320,7 +339,7 @@ send_datagram(const struct rte_ether_hdr *ether, bool v6)
 	add_header(m, &udp, sizeof(udp));
 	m->tso_segsz = SEGMENT;
 	m->ol_flags |= RTE_MBUF_F_TX_UDP_SEG |
-		       (v6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4);
+		       (v6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM);
 	for (i = 0; i < DATAGRAM; i++) {
 		uint8_t *data = (uint8_t *)rte_pktmbuf_append(m, 1);
 
@@ -356,6 +375,54 @@ test_segment(const char *address)
 		fail("the device cannot segment");
 }
 
+/* A packet of @nr segments, each with @len bytes */
+static struct rte_mbuf *
+make_segments(unsigned int nr, uint16_t len)
+{
+	struct rte_mbuf *m = NULL, *next;
+	char *data;
+
+	while (nr--) {
+		next = rte_pktmbuf_alloc(pool);
+		data = next ? rte_pktmbuf_append(next, len) : NULL;
+		if (!data || (m && rte_pktmbuf_chain(m, next)))
+			fail("no mbufs");
+		memset(data, 0xff, len);
+		m = m ? m : next;
+	}
+	return m;
+}
+
+static void
+test_stop(void)
+{
+	struct rte_mbuf *bufs[3], *m = make_segments(5, MAX_LEN);
+	struct rte_eth_stats stats;
+	uint64_t now, flag;
+	int i, field;
+
+	if (rte_eth_tx_burst(0, 0, &m, 1) != 1)
+		fail("the long packet is not taken");
+	rte_delay_us_sleep(10000);
+	rte_eth_tx_done_cleanup(0, 0, 0);
+	rte_eth_stats_get(0, &stats);
+	if (stats.oerrors != 1 || stats.opackets)
+		fail("a refused packet does not count as one");
+
+	if (rte_mbuf_dyn_tx_timestamp_register(&field, &flag) || rte_eth_read_clock(0, &now))
+		fail("no launch times");
+	for (i = 0; i < 3; i++)
+		bufs[i] = make_segments(1, MAX_LEN);
+	for (i = 0; i < 2; i++) {
+		bufs[i]->ol_flags |= flag;
+		*RTE_MBUF_DYNFIELD(bufs[i], field, rte_mbuf_timestamp_t *) =
+			now + 5 * UINT64_C(1000000000);
+	}
+	if (rte_eth_tx_burst(0, 0, bufs, 3) != 3)
+		fail("the packets are not taken");
+	rte_delay_us_sleep(100000);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -363,7 +430,8 @@ main(int argc, char **argv)
 	int n = rte_eal_init(argc, argv);
 	unsigned int size = RTE_MBUF_DEFAULT_BUF_SIZE;
 	const char *name, *arg;
-	bool segments;
+	bool segments, stop;
+	uint64_t offloads;
 	uint16_t port;
 
 	if (n < 0 || argc - n != 3)
@@ -371,6 +439,10 @@ main(int argc, char **argv)
 	name = argv[n + 1];
 	arg = argv[n + 2];
 	segments = !strcmp(name, "segment");
+	stop = !strcmp(name, "stop");
+	offloads = segments ? segment : RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (stop)
+		offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
 	if (!segments)
 		size = atoi(arg);
 	pool = rte_pktmbuf_pool_create("mbufs", NR_MBUFS, 0, 0, size, SOCKET_ID_ANY);
@@ -378,13 +450,15 @@ main(int argc, char **argv)
 		fail("no pool");
 	end = rte_get_timer_cycles() + PATIENCE * rte_get_timer_hz();
 	RTE_ETH_FOREACH_DEV(port)
-		set_up_port(port, segments ? segment : RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
+		set_up_port(port, offloads);
 	RTE_ETH_FOREACH_DEV(port)
 		wait_for_link(port);
-	if (!segments && rte_eth_macaddr_get(1, &peer))
+	if (!segments && !stop && rte_eth_macaddr_get(1, &peer))
 		fail("there is no second port");
 	if (segments)
 		test_segment(arg);
+	else if (stop)
+		test_stop();
 	else if (!strcmp(name, "monitor"))
 		test_monitor();
 	else if (!strcmp(name, "hold"))

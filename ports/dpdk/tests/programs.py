@@ -382,6 +382,15 @@ def test_monitor() -> None:
         result(not why, f"monitor address, mbufs of {size} bytes, {options}", why)
 
 
+def test_stop() -> None:
+    """Packets that the device returns in another order, or refuses"""
+    for size in 2176, 1700:
+        with veth():
+            run("tc", "qdisc", "add", "dev", "v0", "root", "fq")
+            why = drive(["v0"], "zerocopy=0,launch=fq", "stop", str(size))
+        result(not why, f"stop with packets in flight, mbufs of {size} bytes", why)
+
+
 def segment(zerocopy: int, features: str) -> None:
     """The peer's stack gets the datagrams of one packet, which is segmented on the way."""
     expected = [
@@ -472,6 +481,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_held,
     test_monitor,
     test_segment,
+    test_stop,
     test_openvswitch,
     test_l3fwd_power,
     test_restart,

@@ -28,6 +28,7 @@ from typing import Self
 SHORT = "--short" in sys.argv
 PROMPT = "testpmd> "
 SO_TIMESTAMPNS = 35  # not in the module socket
+IFF_PROMISC = 0x100
 PATIENCE = 60
 # Packets that may be on their way when testpmd stops: a burst each way
 IN_FLIGHT = 64
@@ -436,6 +437,11 @@ def test_lifecycle() -> None:
             size,
             pmd.log[-1000:],
         )
+        pmd("port start all")
+        pmd("set promisc all off")
+        flags = int(Path("/sys/class/net/v0/flags").read_text(encoding="ascii"), 16)
+        result(not flags & IFF_PROMISC, "promiscuous mode is off", hex(flags))
+        pmd("port stop all")
         for _ in range(rounds):
             pmd("port detach 0")
             pmd("port attach net_tpacket4_0,iface=v0")
