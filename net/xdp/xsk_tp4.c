@@ -134,7 +134,7 @@ struct xsk_tp4 {
 	struct xdp_buff		xdp_buff;
 
 	struct tp4_packet_array	*tx;
-	spinlock_t		tx_lock;
+	spinlock_t		tx_lock;	/* for the ends of @tx */
 	u32			tx_left;
 	bool			no_tx;
 	bool			tx_mixed;

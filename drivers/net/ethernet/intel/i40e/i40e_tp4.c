@@ -612,7 +612,6 @@ static u32 i40e_tp4_reserved(const struct i40e_ring *tx_ring)
 {
 	const u32 count = tx_ring->count;
 
-	BUILD_BUG_ON(I40E_TP4_MAX_DESCS >= I40E_MIN_NUM_DESCRIPTORS - 1);
 	return min3((u32)I40E_TP4_TX_RESERVED, count / 2,
 		    count - 1 - I40E_TP4_MAX_DESCS);
 }
