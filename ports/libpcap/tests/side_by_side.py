@@ -195,6 +195,22 @@ sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(nr):
     sock.sendto(i.to_bytes(4, "big") + bytes(size), (address, 4242))
 """
+BULK = """
+import socket, sys, threading
+listener = socket.create_server(("::1", 81), family=socket.AF_INET6)
+def receive():
+    conn = listener.accept()[0]
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+    while conn.recv(1 << 20):
+        pass
+receiver = threading.Thread(target=receive)
+receiver.start()
+conn = socket.create_connection(("::1", 81))
+conn.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)
+conn.sendall(bytes(int(sys.argv[1])))
+conn.close()
+receiver.join()
+"""
 FLOWS = """
 import socket, sys
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -434,6 +450,33 @@ def test_many() -> None:
     a, b = (capture.packets() for capture in pair)
     same(f"{nr} packets", a, b)
     result(len(b) == nr, f"{nr} packets: all of them", f"{len(a)}, {len(b)}")
+
+
+# --- long packets --------------------------------------------------------------
+
+
+def test_long_packets() -> None:
+    """BIG TCP: packets are longer than the longest snapshot, and nothing cuts them."""
+    longest = 262144
+    left("ip", "link", "set", "lo", "gso_max_size", "524280", "gro_max_size", "524280")
+    capture = Capture("long", ["-i", "any", "-U", "-B", "65536"], True).begin()
+    for _ in range(20):
+        run(*python(BULK, 64 << 20))
+        time.sleep(2)
+        if capture.process.poll() is not None:
+            break
+        if any(length > longest for _, length, _ in read_file(capture.file)):
+            break
+    ended = capture.process.poll()
+    capture.end()
+    packets = read_file(capture.file)
+    lengths = [(length, len(data)) for _, length, data in packets if length > longest]
+    result(
+        ended is None and bool(lengths) and all(n == longest for _, n in lengths),
+        "packets of more than 256 KiB are cut",
+        f"{lengths[:5]}",
+        capture.said,
+    )
 
 
 # --- zero-copy mode ------------------------------------------------------------
@@ -766,6 +809,7 @@ def main() -> None:
             test_inbound()
             test_many()
             test_overload()
+            test_long_packets()
             test_dumpcap()
             test_suricata()
         # In zero-copy mode, what is received has its checksums.
