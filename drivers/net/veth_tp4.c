@@ -341,6 +341,8 @@ static bool veth_tp4_check(struct veth_tp4_poll *poll, struct tp4_frame_set *p,
 		return false;
 
 refuse:
+	/* It counts for the budget, but was not sent. */
+	poll->packets--;
 	tp4f_set_error(p, -error);
 	return false;
 }
@@ -568,6 +570,19 @@ static struct veth_rq *veth_xdp_rq(struct net_device *dev)
 	return rq;
 }
 
+/* Disable NAPI for a queue. The peer may have found the ptr_ring full after NAPI had
+ * looked at it last.
+ */
+static void veth_tp4_napi_del(struct net_device *dev, int queue)
+{
+	struct veth_priv *priv = netdev_priv(dev);
+	struct net_device *peer = rtnl_dereference(priv->peer);
+
+	veth_napi_del_range(dev, queue, queue + 1);
+	if (peer && queue < peer->real_num_tx_queues)
+		netif_tx_wake_queue(netdev_get_tx_queue(peer, queue));
+}
+
 /* Disable NAPI for all queues that do not need it for a zero-copy queue pair.
  */
 static void veth_tp4_napi_del_unbound(struct net_device *dev)
@@ -579,7 +594,7 @@ static void veth_tp4_napi_del_unbound(struct net_device *dev)
 		struct veth_rq *rq = &priv->rq[i];
 
 		if (!veth_tp4_has_napi(rq) && rcu_access_pointer(rq->napi))
-			veth_napi_del_range(dev, i, i + 1);
+			veth_tp4_napi_del(dev, i);
 	}
 }
 
@@ -657,18 +672,13 @@ static int veth_tp4_napi_get(struct net_device *dev, int queue)
 static void veth_tp4_napi_put(struct net_device *dev, int queue)
 {
 	struct veth_priv *priv = netdev_priv(dev);
-	struct net_device *peer = rtnl_dereference(priv->peer);
 	struct veth_rq *rq = &priv->rq[queue];
 
 	rq->tp4_users--;
 	veth_tp4_set_xdp_features(priv);
 	if (rq->tp4_users || veth_napi_is_common(dev))
 		return;
-	veth_napi_del_range(dev, queue, queue + 1);
-	/* It may have found the ptr_ring full after NAPI had looked at it last.
-	 */
-	if (peer && queue < peer->real_num_tx_queues)
-		netif_tx_wake_queue(netdev_get_tx_queue(peer, queue));
+	veth_tp4_napi_del(dev, queue);
 }
 
 /* The device goes up, and only zero-copy queue pairs need NAPI. */
@@ -689,7 +699,7 @@ static int veth_tp4_open(struct net_device *dev)
 undo:
 	while (i--) {
 		if (priv->rq[i].tp4_users)
-			veth_napi_del_range(dev, i, i + 1);
+			veth_tp4_napi_del(dev, i);
 	}
 	return err;
 }
@@ -701,7 +711,7 @@ static void veth_tp4_close(struct net_device *dev)
 
 	for (i = 0; i < dev->real_num_rx_queues; i++) {
 		if (veth_tp4_has_napi(&priv->rq[i]))
-			veth_napi_del_range(dev, i, i + 1);
+			veth_tp4_napi_del(dev, i);
 	}
 }
 

@@ -624,15 +624,16 @@ static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_return_pkt(tx, pkt, error);
 }
 
-/* Check whether a packet was sent or queued. Without a carrier, the qdisc drops
- * all and says NET_XMIT_CN.
+/* Check whether a packet was sent or queued. Without a carrier, and while the device
+ * goes down, the qdisc drops all and says NET_XMIT_CN.
  */
 static bool tp4_tx_was_sent(const struct tp4_tx_call *call,
 			    const struct tp4_tx_pkt *pkt, int ret)
 {
 	if (likely(!ret) || !tp4_tx_is_freed(pkt))
 		return true;
-	return ret == NET_XMIT_CN && netif_carrier_ok(call->dev);
+	return ret == NET_XMIT_CN && netif_carrier_ok(call->dev) &&
+	       netif_running(call->dev);
 }
 
 /* Send the batch. A packet that the device had no room for, and those behind it,
@@ -660,6 +661,8 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, int *err)
 			bytes += tx->lens[sent];
 			continue;
 		}
+		if (ret == NET_XMIT_CN && !netif_running(call->dev))
+			ret = -ENETDOWN;
 		if (ret == -ENETDOWN || (ret == NETDEV_TX_BUSY && !loss)) {
 			/* It is sent again, with the same number. */
 			atomic_set(&sk->sk_tskey, key);

@@ -169,6 +169,48 @@ TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
 	EXPECT_EQ(40U, tx->errors[0]);
 }
 
+/* A device that goes down while a call sleeps: the rest stays posted. The device
+ * keeps its carrier, and the socket receives nothing, so no error is pending.
+ */
+TEST_F_TIMEOUT(wait, device_down, 120)
+{
+	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };
+	int i, n, least = 2048;
+	struct pv4 tx;
+	pid_t pid;
+
+	pkt_len = LONG_LEN;
+	ASSERT_EQ(0, run_ip("link add v4dummy mtu 9000 type dummy\n"));
+	ASSERT_EQ(0, set_up("v4dummy", true));
+	ASSERT_EQ(0, net_batch("tc", "qdisc add dev v4dummy root tbf "
+				     "rate 200bit burst 3000 limit 1000000\n"));
+	ASSERT_EQ(0, pv4_open(&tx, &cfg));
+	ASSERT_EQ(0, pv4_bind(tx.fd, "v4dummy", 0));
+	ASSERT_EQ(0, setsockopt(tx.fd, SOL_SOCKET, SO_SNDBUF, &least,
+				sizeof(least)));
+	for (i = 0; i < 40; i++)
+		ASSERT_EQ(0, post_one(&tx, i));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		n = pv4_kick(&tx, 0);
+		_exit(n != -ENETDOWN && n >= 40 * LONG_LEN);
+	}
+	EXPECT_EQ('S', wait_until_idle(pid)) {
+		TH_LOG("it did not wait");
+	}
+	ASSERT_EQ(0, set_up("v4dummy", false));
+	EXPECT_EQ(0, exit_within(pid, WAIT_MS));
+	EXPECT_TRUE(desc_is_kernels(pv4_slot(&tx.tx, 39)));
+	EXPECT_EQ(-ENETDOWN, pv4_kick(&tx, 0));
+
+	ASSERT_EQ(0, net_batch("tc", "qdisc replace dev v4dummy root pfifo\n"));
+	ASSERT_EQ(0, set_up("v4dummy", true));
+	EXPECT_LT(0, pv4_kick(&tx, 0));
+	EXPECT_TRUE(pv4_reap_all(&tx, WAIT_MS));
+	pv4_close(&tx);
+}
+
 /* ---- many refusals ---- */
 
 struct interrupter {
