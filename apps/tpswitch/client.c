@@ -39,7 +39,12 @@ int sw_ctl_main(int argc, char **argv)
 			return 2;
 		}
 	}
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s.ctl", path);
+	n = snprintf(un.sun_path, sizeof(un.sun_path), "%s.ctl", path);
+	if ((size_t)n >= sizeof(un.sun_path)) {
+		fprintf(stderr, "tpswitch: %s: %s\n", path,
+			strerror(ENAMETOOLONG));
+		return 1;
+	}
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&un, sizeof(un)) ||
 	    send(fd, line, at, MSG_NOSIGNAL) < 0) {

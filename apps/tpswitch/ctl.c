@@ -119,11 +119,14 @@ static int cmd_count(struct sw *sw, char *rest, FILE *reply)
 static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
+	u64 value, pps, bps, macs;
 	char *word, *end;
-	u64 value;
 
 	if (!port)
 		return -1;
+	pps = port->pps.rate;
+	bps = port->bps.rate;
+	macs = port->max_macs;
 	while ((word = strsep(&rest, " \t"))) {
 		char *sign = strchr(word, '=');
 
@@ -134,14 +137,17 @@ static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
 		*sign = '\0';
 		if (!strcmp(word, "pps"))
-			port->pps.rate = value;
+			pps = value;
 		else if (!strcmp(word, "bps"))
-			port->bps.rate = value;
+			bps = value;
 		else if (!strcmp(word, "macs"))
-			port->max_macs = value < ~0u ? value : ~0u;
+			macs = value;
 		else
 			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
 	}
+	port->pps.rate = pps;
+	port->bps.rate = bps;
+	port->max_macs = macs < ~0u ? macs : ~0u;
 	sw_port_set_special(port);
 	return 0;
 }
@@ -149,10 +155,17 @@ static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
+	size_t len;
 	int err;
 
 	if (!port)
 		return -1;
+	if (rest) {
+		rest += strspn(rest, " \t");
+		len = strlen(rest);
+		while (len && strchr(" \t", rest[len - 1]))
+			rest[--len] = '\0';
+	}
 	if (!rest || !*rest)
 		return fail(reply, "mirror PORT FILE|off");
 	err = sw_mirror_set(port, strcmp(rest, "off") ? rest : NULL);
@@ -219,6 +232,12 @@ int sw_read_config(struct sw *sw, const char *file)
 		char *p = line + strspn(line, " \t");
 
 		number++;
+		if (!strchr(line, '\n') && !feof(in)) {
+			fprintf(stderr, "tpswitch: %s, line %u: too long\n", file,
+				number);
+			err = -1;
+			break;
+		}
 		p[strcspn(p, "#\n")] = '\0';
 		if (!*p)
 			continue;
@@ -226,6 +245,10 @@ int sw_read_config(struct sw *sw, const char *file)
 		if (err)
 			fprintf(stderr, "tpswitch: %s, line %u: not done\n",
 				file, number);
+	}
+	if (ferror(in)) {
+		fprintf(stderr, "tpswitch: %s: %s\n", file, strerror(errno));
+		err = -1;
 	}
 	fclose(in);
 	return err;

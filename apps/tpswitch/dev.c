@@ -545,7 +545,8 @@ static void links_changed(struct sw *sw, struct sw_event *ev, u32 events)
 
 		if (port->ops != &dev_ops ||
 		    if_indextoname(container_of(port, struct sw_dev,
-						port)->ifindex, name))
+						port)->ifindex, name) ||
+		    errno != ENXIO)
 			continue;
 		fprintf(stderr, "tpswitch: %s is gone\n", port->name);
 		sw_port_remove(port);

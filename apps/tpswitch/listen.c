@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "tpacket4_port.h"
 #include "tpswitch.h"
@@ -16,15 +17,19 @@
 /**
  * struct sw_listener - the socket that programs connect to
  * @ev: a program connects
+ * @sw: the switch
  * @fd: the socket
  * @waiting: connections, the oldest one first
  * @nr: their number
+ * @evicted: the one that made room for another last: an event of it may be due
  */
 struct sw_listener {
 	struct sw_event ev;
+	struct sw *sw;
 	int fd;
 	struct sw_client *waiting[WAITING];
 	unsigned int nr;
+	struct sw_client *evicted;
 };
 
 /**
@@ -60,7 +65,7 @@ static void close_foreign(int fd)
 		pthread_detach(thread);
 }
 
-static void client_free(struct sw_client *c)
+static void client_close(struct sw_client *c)
 {
 	struct sw_listener *l = c->listener;
 	unsigned int i;
@@ -70,7 +75,15 @@ static void client_free(struct sw_client *c)
 	l->nr--;
 	for (; i < l->nr; i++)
 		l->waiting[i] = l->waiting[i + 1];
-	close(c->fd);
+	/* What it has sent may have files, too: this closes it later. */
+	(void)epoll_ctl(l->sw->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	close_foreign(c->fd);
+	c->fd = -1;
+}
+
+static void client_free(struct sw_client *c)
+{
+	client_close(c);
 	free(c);
 }
 
@@ -121,7 +134,7 @@ static void reply(int fd, int nr, int *fds)
 		c->cmsg_len = CMSG_LEN(TP4_PORT_FDS * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, TP4_PORT_FDS * sizeof(int));
 	}
-	/* If it is gone, so are its ends of the pipes, and the port. */
+	/* If it is gone, so are its ends of the sockets, and the port. */
 	(void)sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -134,7 +147,8 @@ static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 	struct tp4_port_req req;
 	union {
 		struct cmsghdr hdr;
-		char buf[CMSG_SPACE(8 * sizeof(int))];
+		/* All that the kernel lets through: it closes others itself. */
+		char buf[CMSG_SPACE(253 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = &req, .iov_len = sizeof(req) };
 	struct msghdr msg = {
@@ -146,6 +160,8 @@ static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 	ssize_t n;
 
 	(void)events;
+	if (client->fd < 0)
+		return;		/* evicted by an event before this one */
 	n = recvmsg(client->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -190,8 +206,12 @@ static void listener_event(struct sw *sw, struct sw_event *ev, u32 events)
 	client->listener = l;
 	client->fd = fd;
 	/* Those that only connect do not keep others away. */
-	if (l->nr == WAITING)
-		client_free(l->waiting[0]);
+	if (l->nr == WAITING) {
+		/* Its event may be behind this one; the next is of another round. */
+		free(l->evicted);
+		l->evicted = l->waiting[0];
+		client_close(l->evicted);
+	}
 	l->waiting[l->nr++] = client;
 	if (sw_watch(sw, fd, EPOLLIN, &client->ev))
 		client_free(client);
@@ -208,6 +228,7 @@ int sw_listen(const char *path, unsigned int mode)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct sockaddr *addr = (struct sockaddr *)&un;
+	struct stat st;
 	int fd, err;
 
 	if (strlen(path) >= sizeof(un.sun_path))
@@ -220,7 +241,8 @@ int sw_listen(const char *path, unsigned int mode)
 		close(fd);
 		return -EADDRINUSE;
 	}
-	if (errno == ECONNREFUSED)
+	/* A file that is no socket refuses, too. */
+	if (errno == ECONNREFUSED && !lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path);
 	umask(0777 & ~mode);
 	err = bind(fd, addr, sizeof(un)) || listen(fd, WAITING) ? -errno : 0;
@@ -243,6 +265,7 @@ int sw_listen_ports(struct sw *sw, unsigned int mode)
 {
 	static struct sw_listener listener = { .ev.fn = listener_event };
 
+	listener.sw = sw;
 	listener.fd = sw_listen(sw->path, mode);
 	if (listener.fd < 0)
 		return listener.fd;

@@ -46,7 +46,7 @@
  * @refuse: refuse the rest of a packet that has too many frames
  * @page: shared page
  * @kick_fd: eventfd that the program writes to
- * @wake_fd: pipes that the switch writes to
+ * @wake_fd: sockets that the switch writes to
  * @map: the mapping of the rings and @page
  * @map_len: its length
  * @area_len: length of @area in bytes
@@ -104,10 +104,11 @@ static void wake(struct sw_ring *r, int which)
 		return;
 	__atomic_store_n(want, 0, __ATOMIC_RELAXED);
 	/*
-	 * A pipe, since its two ends are separate files: the program cannot
-	 * clear O_NONBLOCK of this one. If the pipe is full, it is awake.
+	 * A socket, since the program cannot make this call wait: its end is
+	 * another file, and nobody who reads holds a lock that writing takes, as
+	 * in a pipe. If the socket is full, the program is awake.
 	 */
-	if (write(r->wake_fd[which], "", 1) < 0)
+	if (send(r->wake_fd[which], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return;
 }
 
@@ -481,7 +482,7 @@ static void ring_release(struct sw_ring *r)
 		munmap(r->map, r->map_len);
 	if (r->area != MAP_FAILED)
 		munmap(r->area, r->area_len);
-	/* The program's ends of the pipes report this. */
+	/* The program's ends of the sockets report this. */
 	close(r->kick_fd);
 	close(r->wake_fd[0]);
 	close(r->wake_fd[1]);
@@ -496,10 +497,12 @@ static void ring_free(struct sw_port *port)
 	ring_cancel(r->rx, r->rx_mask, r->rx_next);
 	ring_cancel(r->tx, r->tx_mask, r->tx_next);
 	sw_quit_source(port->sw, &r->src);
+	/* The program's duplicate would keep it. */
+	(void)epoll_ctl(port->sw->epoll, EPOLL_CTL_DEL, r->kick_fd, NULL);
 	ring_release(r);
 }
 
-/* The program has closed its end of the pipe. */
+/* The program has closed its end of the socket. */
 static void ring_hup(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	(void)sw;
@@ -606,7 +609,7 @@ static int map_area(struct sw_ring *r, const struct tp4_port_req *req, int fd)
 	return 0;
 }
 
-/* Create the eventfd and the pipes; fds gets the program's ends. */
+/* Create the eventfd and the sockets; fds gets the program's ends. */
 static int make_fds(struct sw_ring *r, int *fds)
 {
 	int i, ends[2];
@@ -618,8 +621,11 @@ static int make_fds(struct sw_ring *r, int *fds)
 	if (fds[TP4_PORT_FD_KICK] < 0)
 		return -errno;
 	for (i = 0; i < 2; i++) {
-		if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+			       SOCK_NONBLOCK, 0, ends))
 			return -errno;
+		/* Nothing, above all no file, comes from the program. */
+		(void)shutdown(ends[1], SHUT_RD);
 		fds[TP4_PORT_FD_RX + i] = ends[0];
 		r->wake_fd[i] = ends[1];
 	}

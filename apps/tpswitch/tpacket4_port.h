@@ -64,7 +64,7 @@ struct tp4_port_req {
 enum {
 	TP4_PORT_FD_RINGS,	/* memfd: Rx ring, Tx ring, tp4_port_page */
 	TP4_PORT_FD_KICK,	/* eventfd that the program writes to */
-	TP4_PORT_FD_RX,		/* pipe: a byte wakes up who waits for Rx, */
+	TP4_PORT_FD_RX,		/* a byte wakes up who waits for Rx, */
 	TP4_PORT_FD_TX,		/* and for Tx */
 	TP4_PORT_FDS
 };

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <netinet/in.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "tpacket4_port.h"
 
@@ -1268,6 +1271,155 @@ out:
 	leave(&c[1]);
 }
 
+/* --- files and connections of programs ----------------------------------- */
+
+/* An event of a port that is gone */
+static void late_kick(void)
+{
+	const __u64 one = 1;
+	struct client c;
+	int kick;
+
+	start(NULL, NULL);
+	if (!join(&c))
+		return;
+	kick = dup(__tp4_port(&c.s)->kick_fd);
+	leave(&c);
+	msleep(200);
+	check(write(kick, &one, sizeof(one)) == sizeof(one), "%d", errno);
+	msleep(100);
+	check(ctl("list"), "%s", out);
+	close(kick);
+}
+
+static int connect_to_switch(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(un.sun_path, path);
+	check(!connect(fd, (struct sockaddr *)&un, sizeof(un)), "%d", errno);
+	return fd;
+}
+
+/* A connection that makes room for another has sent something, too. */
+static void evicted(void)
+{
+	int i, fd[65];
+
+	start(NULL, NULL);
+	for (i = 0; i < 64; i++)
+		fd[i] = connect_to_switch();
+	msleep(200);
+	kill(switch_pid, SIGSTOP);
+	msleep(50);
+	fd[64] = connect_to_switch();
+	for (i = 0; i < 20; i++)
+		check(send(fd[i], "x", 1, 0) == 1, "%d", errno);
+	kill(switch_pid, SIGCONT);
+	msleep(200);
+	check(ctl("list"), "%s", out);
+	for (i = 0; i < 65; i++)
+		close(fd[i]);
+}
+
+/* A TCP socket that cannot send all of its data, and whose close() waits */
+static int lingering_socket(int listener)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 20 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static char data[65536];
+	struct sockaddr_in in;
+	socklen_t len = sizeof(in);
+
+	getsockname(listener, (struct sockaddr *)&in, &len);
+	check(!connect(fd, (struct sockaddr *)&in, len), "%d", errno);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	while (send(fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* Send a message that has no meaning, with @nr other files and @file. */
+static void send_files(int fd, int other, unsigned int nr, int file)
+{
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(16 * sizeof(int))];
+	} control = { .buf = "" };
+	struct iovec iov = { .iov_base = (char []){ "garbage" }, .iov_len = 7 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = CMSG_SPACE((nr + 1) * sizeof(int)),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int files[16];
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		files[i] = other;
+	files[nr] = file;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN((nr + 1) * sizeof(int));
+	memcpy(CMSG_DATA(c), files, (nr + 1) * sizeof(int));
+	check(sendmsg(fd, &msg, 0) == 7, "%d", errno);
+}
+
+/* Files that the switch does not get, or that it never asks for */
+static void lingering_files(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int null = open("/dev/null", O_RDWR), fd, file;
+	unsigned int second;
+	time_t began;
+
+	start(NULL, NULL);
+	if (!check(!bind(listener, (struct sockaddr *)&in, sizeof(in)) &&
+		   !listen(listener, 5), "%d", errno))
+		return;
+	for (second = 0; second < 2; second++) {
+		file = lingering_socket(listener);
+		fd = connect_to_switch();
+		kill(switch_pid, SIGSTOP);
+		if (second)
+			check(send(fd, "garbage", 7, 0) == 7, "%d", errno);
+		send_files(fd, null, second ? 0 : 12, file);
+		close(file);
+		began = time(NULL);
+		kill(switch_pid, SIGCONT);
+		msleep(100);
+		check(ctl("list"), "%s", out);
+		check(time(NULL) - began < 10, "it has waited");
+		close(fd);
+	}
+	close(null);
+	close(listener);
+}
+
+/* What is not a socket is not deleted. */
+static void other_file(void)
+{
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/file", dir);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	switch_pid = fork();
+	if (!switch_pid) {
+		execl(binary, binary, "-S", path, NULL);
+		_exit(127);
+	}
+	waitpid(switch_pid, NULL, 0);
+	switch_pid = 0;
+	check(!access(path, F_OK), "%s is gone", path);
+	unlink(path);
+	close(fd);
+}
+
 static int fuzz_seconds = 5;
 static unsigned int fuzz_seed = 1;
 
@@ -1298,6 +1450,10 @@ static const struct {
 	{ "commands", commands },
 	{ "lookups", lookups },
 	{ "metadata", metadata },
+	{ "late_kick", late_kick },
+	{ "evicted", evicted },
+	{ "lingering_files", lingering_files },
+	{ "other_file", other_file },
 	{ "hostile_clients", hostile },
 };
 
