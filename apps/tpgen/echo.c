@@ -190,6 +190,9 @@ static bool ping_receive(struct ping *p, unsigned int n)
 		if (s) {
 			stream_seen(s, data + at, now);
 			p->answers = s->received;
+			/* One that was given up may come after all. */
+			if (p->answers + p->given_up > p->sent)
+				p->given_up = p->sent - p->answers;
 		}
 	}
 	count_up(&w->n.rx_packets, packets);

@@ -51,7 +51,7 @@ struct replay {
  */
 void replay_load(const struct config *cfg, struct capture *c)
 {
-	int fd = open(cfg->file, O_RDONLY | O_CLOEXEC);
+	int fd = open(cfg->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char error[CAPTURE_ERROR];
 	struct stat st;
 	void *p;

@@ -202,7 +202,9 @@ static void watch(struct run *r, const pthread_t *threads,
 		}
 		if (clock_ns(CLOCK_MONOTONIC) >= next) {
 			report_sample(r);
-			next += step;
+			/* The program may have been stopped. */
+			while (next <= clock_ns(CLOCK_MONOTONIC))
+				next += step;
 		}
 		if (cfg->seconds && !stopped() &&
 		    clock_ns(CLOCK_MONOTONIC) >= end)

@@ -325,6 +325,8 @@ static unsigned int post_due(struct tx *t, unsigned int max, __u64 now)
 	unsigned int n = 0, burst = cfg->burst ? cfg->burst : 1;
 	__u64 bytes, until = now + cfg->ahead;
 
+	if (burst > t->nr)
+		burst = t->nr;
 	while (n < max && pace_next(&t->pace) <= until) {
 		if (burst > max - n)
 			burst = max - n;
