@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the commands print in the same way */
 
+#include <ctype.h>
 #include <stdio.h>
 
 #include "tp4.h"
@@ -32,14 +33,17 @@ void print_string(const char *s)
  */
 void print_processes(const struct listing *l, uint32_t ino)
 {
-	const char *separator = "";
+	const char *separator = "", *c;
 	int i;
 
 	for (i = 0; i < l->nr_holders; i++) {
 		if (l->holders[i].ino != ino)
 			continue;
-		printf("%s%s (%d)", separator, l->holders[i].name,
-		       l->holders[i].pid);
+		fputs(separator, stdout);
+		/* A process chooses its name, which may control a terminal. */
+		for (c = l->holders[i].name; *c; c++)
+			putchar(isprint((unsigned char)*c) ? *c : '?');
+		printf(" (%d)", l->holders[i].pid);
 		separator = ", ";
 	}
 	/* Of another user, or in the kernel's hands while it closes */

@@ -41,11 +41,11 @@ static int fail(const char *dev, const char *what, int err)
 }
 
 /* Find a free place for a rule. Return it, or -errno. */
-static long find_place(const char *dev)
+static long long find_place(const char *dev)
 {
 	struct ethtool_rxnfc count = { .cmd = ETHTOOL_GRXCLSRLCNT };
 	struct ethtool_rxnfc *all;
-	long place;
+	long long place;
 	__u32 i;
 	int err;
 
@@ -61,7 +61,7 @@ static long find_place(const char *dev)
 	all->rule_cnt = count.rule_cnt;
 	err = ask(dev, all);
 	/* The last ones, as ethtool does */
-	for (place = (long)all->data - 1; !err && place >= 0; place--) {
+	for (place = (long long)all->data - 1; !err && place >= 0; place--) {
 		for (i = 0; i < all->rule_cnt; i++)
 			if (all->rule_locs[i] == (__u32)place)
 				break;
@@ -173,7 +173,7 @@ static int add_rule(const char *dev, int nr, char **word, bool keep)
 	unsigned long queue;
 	sigset_t signals;
 	char number[16];
-	long place;
+	long long place;
 	char *end;
 	int err;
 

@@ -18,8 +18,8 @@ static void write_string(FILE *f, const char *s)
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
 			fprintf(f, "\\%c", *s);
-		else if ((unsigned char)*s < 0x20)
-			fprintf(f, "\\u%04x", *s);
+		else if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f)
+			fprintf(f, "\\u%04x", (unsigned char)*s);
 		else
 			putc(*s, f);
 	}

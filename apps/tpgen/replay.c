@@ -29,6 +29,7 @@
  * @loop: loops that have ended
  * @number: number of the packet since the start, of all threads
  * @due: when it is due, if @timed
+ * @rest: a part of a nanosecond, by which it is due later
  */
 struct replay {
 	struct worker *w;
@@ -40,6 +41,7 @@ struct replay {
 	size_t at;
 	__u64 loop, number;
 	__u64 due;
+	double rest;
 };
 
 /**
@@ -225,8 +227,11 @@ static bool next_packet(struct replay *p)
 	}
 	if (cfg->count && p->number == cfg->count)
 		return false;
-	if (p->timed)
-		p->due += scale(p, gap(p));
+	if (p->timed) {
+		p->rest += scale(p, gap(p));
+		p->due += (__u64)p->rest;
+		p->rest -= (__u64)p->rest;
+	}
 	return true;
 }
 

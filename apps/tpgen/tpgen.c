@@ -245,6 +245,8 @@ static void write_reports(struct run *r)
 	const bool json = cfg->json && !strcmp(cfg->json, "-");
 
 	report_summary(r, json ? stderr : stdout);
+	if (!json && (fflush(stdout) || ferror(stdout)))
+		err(1, "standard output");
 	if (cfg->json)
 		write_file(cfg->json, r, json_write);
 	if (cfg->plot)

@@ -287,7 +287,7 @@ static void listen_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_ctl *l = container_of(ev, struct sw_ctl, ev), *ctl;
 	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	const int room = 1 << 20;
+	const int room = 4 << 20;	/* for all addresses */
 
 	(void)events;
 	if (fd < 0)
@@ -297,7 +297,9 @@ static void listen_event(struct sw *sw, struct sw_event *ev, u32 events)
 		close(fd);
 		return;
 	}
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room,
+				 sizeof(room));
 	ctl->ev.fn = ctl_event;
 	ctl->fd = fd;
 	if (sw_watch(sw, fd, EPOLLIN, &ctl->ev)) {
