@@ -151,10 +151,10 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(
             names,
             [
-                "1-first/0000-cover-letter.patch",
-                "1-first/0001-net-do-one.patch",
-                "1-first/0002-net-do-two.patch",
-                "2-second/0001-net-do-three.patch",
+                "01-first/0000-cover-letter.patch",
+                "01-first/0001-net-do-one.patch",
+                "01-first/0002-net-do-two.patch",
+                "02-second/0001-net-do-three.patch",
             ],
         )
         cover = patches.pop(0).read_text()
@@ -180,7 +180,7 @@ class SeriesTest(unittest.TestCase):
         self.write("bin/git", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
         git.chmod(0o755)
         self.env["PATH"] = f"{git.parent}:{self.env['PATH']}"
-        for name, mails in ("1-first", 3), ("2-second", 1):
+        for name, mails in ("01-first", 3), ("02-second", 1):
             send = self.top / "out/series" / name / "send"
             said = self.run_in(self.top, str(send), "--dry-run").splitlines()
             self.assertEqual(

@@ -174,6 +174,7 @@ TEST_F_TIMEOUT(wait, sndtimeo_of_a_full_send_buffer, 120)
  */
 TEST_F_TIMEOUT(wait, device_down, 120)
 {
+	const char *slow = "qdisc add dev v4dummy root tbf rate 200bit burst 3000 limit 1000000\n";
 	struct pv4_cfg cfg = { .tx_nr = pv4_min_descs() };
 	int i, n, least = 2048;
 	struct pv4 tx;
@@ -182,8 +183,7 @@ TEST_F_TIMEOUT(wait, device_down, 120)
 	pkt_len = LONG_LEN;
 	ASSERT_EQ(0, run_ip("link add v4dummy mtu 9000 type dummy\n"));
 	ASSERT_EQ(0, set_up("v4dummy", true));
-	ASSERT_EQ(0, net_batch("tc",
-			       "qdisc add dev v4dummy root tbf rate 200bit burst 3000 limit 1000000\n"));
+	ASSERT_EQ(0, net_batch("tc", slow));
 	ASSERT_EQ(0, pv4_open(&tx, &cfg));
 	ASSERT_EQ(0, pv4_bind(tx.fd, "v4dummy", 0));
 	ASSERT_EQ(0, setsockopt(tx.fd, SOL_SOCKET, SO_SNDBUF, &least,
