@@ -61,6 +61,7 @@ static void queue_open(struct port *p, struct v4 *v, struct tp4_options *opt,
 {
 	struct tp4_area *area = &queue_area[p->end];
 	struct tp4_queues *q = &queues[p->end];
+	int e;
 
 	if (p->nr == 0) {
 		if (!p->cfg->shared) {
@@ -70,8 +71,8 @@ static void queue_open(struct port *p, struct v4 *v, struct tp4_options *opt,
 			opt->area = area;
 		}
 		opt->fd = 0;
-		check(tp4_open_queues(q, p->queue, p->cfg->queues, opt),
-		      q->failed, "set-up");
+		e = tp4_open_queues(q, p->queue, p->cfg->queues, opt);
+		check(e, q->failed, "set-up");
 	}
 	if (!p->cfg->shared)
 		v->area = *area;
@@ -83,13 +84,16 @@ static void queue_open(struct port *p, struct v4 *v, struct tp4_options *opt,
 static void socket_open(struct port *p, struct v4 *v, struct tp4_options *opt,
 			unsigned int nr)
 {
+	int e;
+
 	if (!p->cfg->shared) {
 		check(tp4_area_create(&v->area, nr, FRAME_SIZE), TP4_IN_AREA,
 		      "packet memory");
 		opt->area = &v->area;
 	}
 	v->sock = &v->own;
-	check(tp4_open(v->sock, opt), v->own.failed, "set-up");
+	e = tp4_open(v->sock, opt);
+	check(e, v->own.failed, "set-up");
 }
 
 /* Receive only: post all slots of a packed ring. */

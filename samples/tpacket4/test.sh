@@ -46,12 +46,13 @@ run()
 	fi
 }
 
-# refused MESSAGE OPTION...: tpbench must refuse the options
+# refused MESSAGE OPTION...: tpbench must refuse the options, run by $as
+as=()
 refused()
 {
 	local out rc=0
 
-	out=$(timeout 120 ./tpbench -q -n 100 "${@:2}" 2>&1) || rc=$?
+	out=$(timeout 120 "${as[@]}" ./tpbench -q -n 100 "${@:2}" 2>&1) || rc=$?
 	number=$((number + 1))
 	if [ $rc -ne 0 ] && [[ $out == *$1* ]]; then
 		echo "ok $number tpbench ${*:2}: $1"
@@ -205,7 +206,11 @@ run 3000 -i tp4C,tp4D --veth 64 -Q 2 -z 2
 refused "no such queue pair" -i tp4C --txpush -Q 1-3
 refused "not a number" -i tp4C --txpush -Q 1-0
 refused "not a number" -i tp4C --txpush -Q every
-refused "number of queues" -i nothing --txpush -Q all
+refused "number of queues: No such device" -i nothing --txpush -Q all
+as=(prlimit --memlock=65536 setpriv --bounding-set=-ipc_lock)
+refused "RLIMIT_MEMLOCK" -i tp4C --rxdrop
+refused "RLIMIT_MEMLOCK" -i tp4C --rxdrop -z 1
+as=()
 ip link del tp4C
 
 refused "--fanout needs --rxdrop" "${pair[@]}" --veth 64 -z 1 --fanout lb

@@ -176,7 +176,8 @@ enum tp4_where {
  * @frame_size: bytes per frame, a power of two, 2048 to the page size; with
  *              @frame_unit, any multiple of 64, 128 to the page size
  * @nr_frames: number of frames; they are numbered from 0
- * @memfd: its file, which can be passed to another process
+ * @memfd: its file, which can be passed to another process; seal it with
+ *         F_SEAL_SHRINK if that process is not trusted
  * @shared: not 0: other processes may use the area when it is registered, see
  *          tp4_area_register(). Set this after tp4_area_create()
  * @frame_unit: 0: frames lie side by side; else a power of two, 64 to the page
@@ -245,7 +246,8 @@ struct tp4_backend {
  * @map_len: length of @map in bytes
  * @backend: NULL for a packet socket
  * @protocol: what tp4_bind() receives, see struct tp4_options
- * @failed: the step in which tp4_open() has failed, for tp4_strerror()
+ * @failed: the step in which tp4_open() has failed, for tp4_strerror(). Read it
+ *          after the call: arguments of a function may be evaluated in any order
  *
  * A zeroed structure is a socket that is not open. It is also not open after
  * tp4_close(), and after tp4_open() has failed. With such a socket, functions
@@ -268,12 +270,14 @@ struct tp4_socket {
  * @rx_nr: number of descriptors of the Rx ring, a power of two that fills whole
  *         pages (at least 256 for 4K pages); 0: no Rx ring
  * @tx_nr: the same for the Tx ring
- * @area: the packet memory, which is registered with the socket
+ * @area: the packet memory, which is registered with the socket unless @mr_fd
+ *        is set
  * @headroom: number of bytes to reserve before the data of each received
  *            packet, rounded up to a multiple of 64
- * @mr_fd: instead of @area: a packet socket that has registered an area, for
- *         example the fd of another struct tp4_socket; 0: none. If another
- *         process has registered it, with shared set in the area
+ * @mr_fd: a packet socket that has registered the area, for example the fd of
+ *         another struct tp4_socket; 0: none. If another process has registered
+ *         it, with shared set in the area. @area may then be NULL, but without
+ *         it, TP4_DEBUG does not check the frames of this socket
  * @fd: a packet socket of protocol 0, created by the caller, for example
  *      because another process has the privilege, to set options before the
  *      rings, or for another type; 0: create one of type %SOCK_RAW
@@ -294,7 +298,7 @@ struct tp4_socket {
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
- * cannot be used. At least one ring is needed, and either @area or @mr_fd.
+ * cannot be used. At least one ring is needed, and @area or @mr_fd.
  */
 struct tp4_options {
 	unsigned int rx_nr;
@@ -528,7 +532,7 @@ static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 #ifdef TP4_DEBUG
 	__u8 *posted;
 
-	if (!r->area)
+	if (!r->area || !r->area->posted)
 		return;
 	__tp4_assert(__tp4_is_frame(r->area, idx));
 	posted = &r->area->posted[idx * __tp4_unit(r->area) / 64];
@@ -543,7 +547,7 @@ static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 static inline void __tp4_debug_return(const struct tp4_ring *r, __u64 idx)
 {
 #ifdef TP4_DEBUG
-	if (r->area && __tp4_is_frame(r->area, idx))
+	if (r->area && r->area->posted && __tp4_is_frame(r->area, idx))
 		r->area->posted[idx * __tp4_unit(r->area) / 64] = 0;
 #else
 	(void)r;
@@ -1301,6 +1305,8 @@ TP4_API __u8 *tp4_data(const struct tp4_area *a,
  * See <linux/if_packet.h> for the members. For Rx, it is valid until the frame
  * is posted again.
  *
+ * Not for packed rings, whose metadata is in front of the data.
+ *
  * Return: the metadata, or NULL if the packet has none.
  */
 TP4_API struct tpacket4_meta *tp4_meta(const struct tp4_area *a,
@@ -1440,7 +1446,7 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 			       enum tp4_where *step)
 {
-	int mr_fd = opt->area ? fd : opt->mr_fd;
+	int mr_fd = opt->mr_fd ? opt->mr_fd : fd;
 	__u32 flags = opt->meta ? TP4_RING_META : 0;
 	__u32 headroom = opt->headroom;
 	int err = 0;
@@ -1448,7 +1454,7 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
 		headroom = sizeof(struct tpacket4_meta);
 	*step = TP4_IN_MEMREG;
-	if (opt->area)
+	if (!opt->mr_fd)
 		err = tp4_area_register(opt->area, fd, headroom);
 	if (err)
 		return err;
@@ -1492,8 +1498,8 @@ TP4_API int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
 	s->failed = TP4_IN_OPTIONS;
-	if (!rings || !opt->area == !opt->mr_fd ||
-	    (opt->headroom && !opt->area))
+	if (!rings || (!opt->area && !opt->mr_fd) ||
+	    (opt->headroom && opt->mr_fd))
 		return -EINVAL;
 	s->failed = TP4_IN_SOCKET;
 	if (!fd)
@@ -1790,13 +1796,8 @@ TP4_API int tp4_open_queues(struct tp4_queues *q, unsigned int first,
 			tp4_close_queues(q);
 			return err;
 		}
-#ifdef TP4_DEBUG
-		s->rx.area = opt->area;
-		s->tx.area = opt->area;
-#endif
 		/* The first socket has registered the area. */
-		if (o.area) {
-			o.area = NULL;
+		if (!o.mr_fd) {
 			o.headroom = 0;
 			o.mr_fd = s->fd;
 		}
@@ -1931,14 +1932,14 @@ TP4_API int tp4_wait_queues(struct tp4_queues *q, short events, int timeout)
  * tp4_busy_poll_start - enable busy polling
  * @s: socket
  * @usecs: how long poll() processes the queue before it sleeps
- * @budget: packets per poll; more than 64 needs CAP_NET_ADMIN
+ * @budget: packets per poll, up to 65535
  *
  * The queue is then processed by tp4_busy_poll(), tp4_kick() and tp4_wait() on
  * the program's CPU instead of interrupts and softirqs. To keep interrupts off
  * between two calls, set napi_defer_hard_irqs and gro_flush_timeout of the
- * device.
+ * device. Needs CAP_NET_ADMIN.
  *
- * Return: 0, or -errno.
+ * Return: 0, or -errno; some options may be set then.
  */
 TP4_API int tp4_busy_poll_start(const struct tp4_socket *s, int usecs,
 				int budget)
@@ -1975,7 +1976,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 {
 	switch (where) {
 	case TP4_IN_OPTIONS:
-		return "at least one ring is needed; area or mr_fd; headroom is for area";
+		return "at least one ring, area or mr_fd, 1 to 64 queues; no headroom with mr_fd";
 	case TP4_IN_SOCKET:
 		return err == EPERM ? "a packet socket needs CAP_NET_RAW" :
 		       err == EBADF ? "the fd in the options is not open" :
@@ -2076,7 +2077,7 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		case ENETDOWN:
 			return "the device is down";
 		case ENOBUFS:
-			return "the device or its qdisc is full: kick again later";
+			return "the device is full: kick again later";
 		case EAGAIN:
 			return "the send buffer is full: kick again later";
 		case ETIMEDOUT:

@@ -138,14 +138,14 @@ static inline int __tp4_genl_read(char *msg, size_t left,
 
 		if (nlh->nlmsg_len < header || nlh->nlmsg_len > left)
 			return -EBADMSG;
-		if (nlh->nlmsg_type == NLMSG_ERROR) {
+		/* Both have an error code. */
+		if (nlh->nlmsg_type == NLMSG_ERROR ||
+		    nlh->nlmsg_type == NLMSG_DONE) {
 			if (nlh->nlmsg_len < header + sizeof(err))
 				return -EBADMSG;
 			memcpy(&err, msg + header, sizeof(err));
 			return err ? err : 1;
 		}
-		if (nlh->nlmsg_type == NLMSG_DONE)
-			return 1;
 		while (pos + sizeof(struct nlattr) <= nlh->nlmsg_len) {
 			const struct nlattr *attr =
 				(struct nlattr *)(void *)(msg + pos);
@@ -220,6 +220,8 @@ TP4_API int tp4_device(int ifindex, struct tp4_device *device)
 	int fd, err;
 
 	memset(device, 0, sizeof(*device));
+	if (ifindex <= 0)
+		return -ENODEV;
 	memset(&answer, 0, sizeof(answer));
 	answer.device = device;
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);

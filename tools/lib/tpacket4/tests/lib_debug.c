@@ -18,16 +18,19 @@ static struct tp4_area area;
 static struct tp4_socket s, peer;
 static int ifindex, peerindex;
 
-static void send_some(unsigned int n)
+static void send_frame(__u64 frame)
 {
 	unsigned char p[60] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5 };
-	struct tpacket4_desc d = { .len = sizeof(p) };
+	struct tpacket4_desc d = { .idx = frame, .len = sizeof(p) };
 
-	for (; n; n--) {
-		d.idx = 3 * NR + n;
-		memcpy(tp4_data(&area, &d), p, sizeof(p));
-		tp4_ring_send(&peer.tx, &d, 1);
-	}
+	memcpy(tp4_data(&area, &d), p, sizeof(p));
+	tp4_ring_send(&peer.tx, &d, 1);
+}
+
+static void send_some(unsigned int n)
+{
+	for (; n; n--)
+		send_frame(3 * NR + n);
 	tp4_kick(&peer, 0);
 }
 
@@ -57,6 +60,28 @@ static void right_use(void)
 		while (tp4_ring_peek(&peer.tx, 3) < 3)
 			tp4_cpu_relax();
 		tp4_ring_take(&peer.tx, 3);
+	}
+}
+
+/* With a shared area, zero-copy mode of veth exchanges frames, so that those of
+ * one socket return to the other one.
+ */
+static void right_use_of_exchanged_frames(void)
+{
+	__u64 frame = 3 * NR;
+	unsigned int i;
+
+	if (tp4_zerocopy(&s, 1) || tp4_zerocopy(&peer, 1))
+		exit(2);
+	for (i = 0; i < 3 * NR; i++) {
+		send_frame(frame);
+		tp4_kick(&peer, 0);
+		receive(1);
+		tp4_ring_recycle(&s.rx, 1);
+		while (!tp4_ring_peek(&peer.tx, 1))
+			tp4_cpu_relax();
+		frame = tp4_ring_at(&peer.tx, 0)->idx;
+		tp4_ring_take(&peer.tx, 1);
 	}
 }
 
@@ -116,6 +141,7 @@ static const struct {
 	int signal;
 } tests[] = {
 	{ "right_use", right_use, 0 },
+	{ "right_use_of_exchanged_frames", right_use_of_exchanged_frames, 0 },
 	{ "take_more_than_was_peeked", take_more_than_was_peeked, SIGABRT },
 	{ "recycle_more_than_was_peeked", recycle_more_than_was_peeked,
 	  SIGABRT },
@@ -130,7 +156,7 @@ static const struct {
 static int child(unsigned int i)
 {
 	struct tp4_options opt = { .area = &area, .rx_nr = NR, .tx_nr = NR };
-	struct tp4_options sender = { .tx_nr = NR };
+	struct tp4_options sender = { .area = &area, .tx_nr = NR };
 
 	if (tp4_area_create(&area, 4 * NR, 2048) || tp4_open(&s, &opt))
 		return 2;
