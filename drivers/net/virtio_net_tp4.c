@@ -901,10 +901,7 @@ static bool virtnet_tp4_can_resize_tx(const struct send_queue *sq, u32 ring_num)
 	return !sq->tp4 || ring_num > VIRTNET_TP4_TX_ROOM;
 }
 #else
-static bool virtnet_tp4_has_rx(const struct receive_queue *rq)
-{
-	return false;
-}
+static bool virtnet_tp4_has_rx(const struct receive_queue *rq) { return false; }
 
 static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 {
@@ -930,9 +927,7 @@ static bool virtnet_tp4_packet_sent(struct send_queue *sq, void *ptr)
 	return false;
 }
 
-static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others)
-{
-}
+static void virtnet_tp4_flush_sent(struct send_queue *sq, bool freed_others) { }
 
 static bool virtnet_tp4_xmit(struct virtnet_info *vi, struct send_queue *sq,
 			     int budget)
@@ -945,18 +940,9 @@ static bool virtnet_tp4_has_tx(const struct virtnet_info *vi, int queue)
 	return false;
 }
 
-static bool virtnet_tp4_any_rx(const struct virtnet_info *vi)
-{
-	return false;
-}
-
-static void virtnet_tp4_restore(struct virtnet_info *vi)
-{
-}
-
-static void virtnet_tp4_reset_done(struct virtnet_info *vi)
-{
-}
+static bool virtnet_tp4_any_rx(const struct virtnet_info *vi) { return false; }
+static void virtnet_tp4_restore(struct virtnet_info *vi) { }
+static void virtnet_tp4_reset_done(struct virtnet_info *vi) { }
 
 static bool virtnet_tp4_can_resize_tx(const struct send_queue *sq, u32 ring_num)
 {

@@ -136,82 +136,39 @@ int i40e_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
 int i40e_queue_pair_configure(struct i40e_vsi *vsi, int queue_pair);
 void i40e_fdir_forget_atr(struct i40e_ring *tx_ring);
 #else
-static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi)
-{
-}
+static inline void i40e_tp4_init_vsi(struct i40e_vsi *vsi) { }
 
 static inline bool i40e_ring_is_tp4(const struct i40e_ring *ring)
 {
 	return false;
 }
 
-static inline void i40e_tp4_forget(struct i40e_ring *copy)
-{
-}
-
-static inline void i40e_tp4_note_atr(struct i40e_ring *tx_ring)
-{
-}
-
-static inline void i40e_tp4_lock(struct i40e_vsi *vsi)
-{
-}
-
-static inline void i40e_tp4_unlock(struct i40e_vsi *vsi)
-{
-}
-
-static inline bool i40e_tp4_lock_up(struct i40e_vsi *vsi)
-{
-	return true;
-}
+static inline void i40e_tp4_forget(struct i40e_ring *copy) { }
+static inline void i40e_tp4_note_atr(struct i40e_ring *tx_ring) { }
+static inline void i40e_tp4_lock(struct i40e_vsi *vsi) { }
+static inline void i40e_tp4_unlock(struct i40e_vsi *vsi) { }
+static inline bool i40e_tp4_lock_up(struct i40e_vsi *vsi) { return true; }
 
 static inline int i40e_tp4_limit_frame(struct i40e_vsi *vsi, int frame_size)
 {
 	return frame_size;
 }
 
-static inline void i40e_tp4_attach_ring(struct i40e_ring *ring)
-{
-}
-
-static inline void i40e_tp4_start(struct i40e_vsi *vsi)
-{
-}
-
-static inline void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring)
-{
-}
-
-static inline void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring)
-{
-}
+static inline void i40e_tp4_attach_ring(struct i40e_ring *ring) { }
+static inline void i40e_tp4_start(struct i40e_vsi *vsi) { }
+static inline void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring) { }
+static inline void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring) { }
 
 static inline bool i40e_tp4_delays_reset(const struct i40e_pf *pf)
 {
 	return false;
 }
 
-static inline bool i40e_tp4_needs_reset(struct i40e_pf *pf)
-{
-	return false;
-}
-
-static inline void i40e_tp4_reset_done(struct i40e_pf *pf, int err)
-{
-}
-
-static inline void i40e_tp4_rebuilt(struct i40e_pf *pf)
-{
-}
-
-static inline void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
-{
-}
-
-static inline void i40e_tp4_not_up(struct i40e_vsi *vsi)
-{
-}
+static inline bool i40e_tp4_needs_reset(struct i40e_pf *pf) { return false; }
+static inline void i40e_tp4_reset_done(struct i40e_pf *pf, int err) { }
+static inline void i40e_tp4_rebuilt(struct i40e_pf *pf) { }
+static inline void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing) { }
+static inline void i40e_tp4_not_up(struct i40e_vsi *vsi) { }
 
 /* All calls of the following are optimized out. */
 void i40e_tp4_alloc_rx_buffers(struct i40e_ring *rx_ring);
