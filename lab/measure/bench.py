@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.build.place import BUILD, TOP
-from lab.measure import bench_guest
+from lab.build.place import TOP
+from lab.measure import bench_guest, icount
 from lab.measure.bench_report import (
     BENCHMARKS,
     FANOUT,
@@ -31,24 +31,16 @@ from lab.measure.bench_report import (
 )
 from lab.run import proc
 
-CRC = 4
-# Packets per second. FLOOD is more than any version can receive, on a line of LINE
-# Gbit/s that carries it. STREAM leaves time to programs that receive by interrupts and
-# send at the same time: in a flood, the kernel would only receive. Idle time does not
-# count.
-FLOOD = 8_000_000
-LINE = 100
+# Packets per second. It leaves time to programs that receive by interrupts and send at
+# the same time: in a flood, the kernel would only receive. Idle time does not count.
 STREAM = 100_000
 STREAM_VERSIONS = ("V3", "V4", "AF_XDP")
 # In a flood, the kernel would only distribute packets that the members have no room for.
 FANOUT_RATE = 1_000_000
 
 
-def parse_line(line: str) -> Result | None:
-    """The result of a run from a line of the guest; None if nothing was received."""
-    said = json.loads(line.removeprefix("@ "))
-    if not said["packets"]:
-        return None
+def parse(said: dict) -> Result:
+    """The result of a run in the guest."""
 
     def share(name: str) -> float | None:
         return None if name not in said else round(said[name], 1)
@@ -74,68 +66,31 @@ class Machine:
     """A machine to boot, and the measurements in it."""
 
     name: str
-    nic: str
+    nic: list[str]  # options of lab/run/vm
     job: bench_guest.Job
-
-
-def model() -> str:
-    """A QEMU with the models of i40e's and of virtio_net's generator."""
-    process = proc.start([str(TOP / "lab/build/qemu"), "--print"])
-    assert process.stdout
-    said = process.stdout.read().decode()
-    if proc.finish(process):
-        sys.exit(f"bench: {said}")
-    return said.splitlines()[-1]
 
 
 def measure(machine: Machine, args: argparse.Namespace) -> list[Result]:
     """Boot a machine and measure in it."""
-    command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
-    command += ["-l", str(BUILD / "log" / machine.name)]
-    if machine.nic:
-        command += ["--nic", machine.nic]
-    if machine.nic and args.qemu:
-        command += ["--qemu", args.qemu]
-    if args.append:
-        command += ["--append", args.append]
-    command += ["--", str(Path(__file__).resolve())]
-    command += ["--guest", json.dumps(vars(machine.job))]
-    print(f"bench: {machine.name}", file=sys.stderr)
+    options = machine.nic + (["--append", args.append] if args.append else [])
+    job = vars(machine.job)
     results = []
-    process = proc.start(command)
-    assert process.stdout
-    for raw in process.stdout:
-        line = raw.decode(errors="replace").strip()
-        if not line.startswith("@ "):
-            print(f"{machine.name}: {line}", file=sys.stderr)
-        elif not (r := parse_line(line)):
-            print("bench: no packets:", line, file=sys.stderr)
-        else:
-            print(
-                f"{r.device} {r.benchmark} {r.size} bytes, {r.queues} queues,"
-                f" {r.version} {r.wait}: {r.instructions:.0f}",
-                file=sys.stderr,
-            )
-            results.append(r)
-    if proc.finish(process):
-        log = (BUILD / "log" / machine.name).relative_to(TOP)
-        sys.exit(f"bench: the VM failed; its kernel log is {log}")
+    for said in icount.boot(machine.name, __file__, job, args.kernel, options):
+        if not said["packets"]:
+            print("bench: no packets:", said, file=sys.stderr)
+            continue
+        r = parse(said)
+        print(
+            f"{r.device} {r.benchmark} {r.size} bytes, {r.queues} queues,"
+            f" {r.version} {r.wait}: {r.instructions:.0f}",
+            file=sys.stderr,
+        )
+        results.append(r)
     return results
-
-
-def generator(device: str, rate: int, size: int) -> str:
-    """A port that receives packets without a peer, and discards those sent."""
-    if device.startswith("virtio"):
-        return f"{device}-gen,rate={rate},flows=64,size={size}"
-    return (
-        f"xl710-gen,gen-rate={rate},gen-flows=64,gen-size={size + CRC},gen-line={LINE}"
-    )
 
 
 def ports(job: bench_guest.Job) -> Iterator[Machine]:
     """The machines with such a port."""
-    if job.device.startswith("virtio"):
-        job.queues = [1]  # the model has one
     if job.device == "virtio":
         # Zero-copy AF_XDP needs virtio-dma, and a newer driver than that of Linux 6.12.
         job.versions = [v for v in job.versions if v != "AF_XDP+ZC"]
@@ -144,10 +99,10 @@ def ports(job: bench_guest.Job) -> Iterator[Machine]:
     floods = [v for v in asked if v not in STREAM_VERSIONS]
     for size in job.sizes:
         for group, rate, versions in (
-            (["rxdrop"], FLOOD, asked),
+            (["rxdrop"], icount.FLOOD, asked),
             (list(FANOUT), FANOUT_RATE, asked),
-            (["tcpdump"], FLOOD, asked if job.device == "i40e" else []),
-            (["l2fwd"], FLOOD, floods),
+            (["tcpdump"], icount.FLOOD, asked if job.device == "i40e" else []),
+            (["l2fwd"], icount.FLOOD, floods),
             (["l2fwd"], STREAM, streams),
             (["txpush"], 0, asked),
         ):
@@ -156,7 +111,8 @@ def ports(job: bench_guest.Job) -> Iterator[Machine]:
                 continue
             part = replace(job, benchmarks=benchmarks, sizes=[size], versions=versions)
             name = f"bench-{job.device}-{benchmarks[0]}-{size}-{rate}"
-            yield Machine(name, generator(job.device, rate, size), part)
+            nic = icount.generator(job.device, rate, size)
+            yield Machine(name, nic, part)
 
 
 def veth_pairs(job: bench_guest.Job) -> Iterator[Machine]:
@@ -165,7 +121,7 @@ def veth_pairs(job: bench_guest.Job) -> Iterator[Machine]:
     for benchmark in job.benchmarks:
         for size in job.sizes if benchmark not in FANOUT else []:
             part = replace(job, benchmarks=[benchmark], sizes=[size])
-            yield Machine(f"bench-veth-{benchmark}-{size}", "", part)
+            yield Machine(f"bench-veth-{benchmark}-{size}", [], part)
 
 
 def machines(args: argparse.Namespace) -> Iterator[Machine]:
@@ -175,24 +131,22 @@ def machines(args: argparse.Namespace) -> Iterator[Machine]:
             device,
             args.benchmarks.split(),
             [int(size) for size in args.sizes.split()],
-            [int(queues) for queues in args.queues.split()],
+            [1],  # the models have one
             args.versions.split(),
-            args.tpbench,
-            args.tcpdump_lib,
-            defer=args.defer,
+            args.defer,
         )
         if device == "veth":
+            job.queues = [int(queues) for queues in args.queues.split()]
             yield from veth_pairs(job)
         elif device == "igb":
             # By two of QEMU's devices; both ends count, but for rxdrop.
-            job.queues = [1]
-            yield Machine("bench-igb", "igb", job)
+            yield Machine("bench-igb", ["--nic", "igb"], job)
         else:
             yield from ports(job)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = icount.arguments(__doc__)
     parser.add_argument(
         "--devices",
         default="i40e virtio veth",
@@ -202,27 +156,17 @@ def main() -> int:
     parser.add_argument("--sizes", default="64 1500")
     parser.add_argument("--queues", default="1", help="of a veth pair: 1 2 4")
     parser.add_argument("--versions", default=" ".join(VERSIONS))
-    parser.add_argument("--kernel", default="plain")
-    parser.add_argument("--qemu", help="the QEMU that has the model of the device")
     parser.add_argument("--append", help="kernel arguments: tp4_zc.prefer_xsk=1")
-    parser.add_argument("--tpbench", default=str(BUILD / "tpbench/tpbench"))
-    parser.add_argument("--tcpdump-lib", default=str(BUILD / "pcap/lib"))
     parser.add_argument(
         "--defer",
-        action="store_const",
-        const="busy",
-        default="sleep",
+        action="store_true",
         help="defer the NAPI of tcpdump's device, by 200 us at most",
     )
-    parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")
-    parser.add_argument("--guest", help=argparse.SUPPRESS, metavar="JOB")
     args = parser.parse_args()
     if args.guest:
-        bench_guest.guest(bench_guest.Job(**json.loads(args.guest)))
+        bench_guest.guest(bench_guest.Job(**args.guest))
         return 0
     proc.stop_on_signals()
-    if not args.qemu and {"i40e", "virtio", "virtio-dma"} & set(args.devices.split()):
-        args.qemu = model()
     cpus = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(cpus) as pool:
         measured = pool.map(lambda machine: measure(machine, args), machines(args))
@@ -231,11 +175,12 @@ def main() -> int:
         sys.exit("bench: nothing was measured")
     order = {b: i for i, b in enumerate(BENCHMARKS)}
     results.sort(key=lambda r: (r.device, order[r.benchmark], r.size, r.queues))
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "bench.json").write_text(
+    out = TOP / "out"
+    out.mkdir(exist_ok=True)
+    (out / "bench.json").write_text(
         json.dumps([asdict(r) for r in results], indent=1, sort_keys=True) + "\n"
     )
-    picture = args.out / "bench.svg"
+    picture = out / "bench.svg"
     picture.unlink(missing_ok=True)  # from an earlier run
     if image := drawing(results):
         picture.write_text(image)

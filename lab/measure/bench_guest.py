@@ -2,24 +2,23 @@
 """The part of lab/measure/bench.py that runs in the virtual machine.
 
 Runs each benchmark with each size, number of queues, version and way to wait that may
-be the cheapest. Prints a line for each run that succeeded: "@ " and a JSON object with
-these and with tpbench's output.
+be the cheapest. Reports these and tpbench's output for each run that succeeded.
 """
 
-import ctypes
 import json
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+
+from lab.build.place import BUILD
+from lab.measure import capture, icount
 
 NET = Path("/sys/class/net")
 BUSY_US = 20  # only poll() uses the value
@@ -27,7 +26,6 @@ RATE = 100_000  # packets per second for tcpdump on veth
 BURST = 64
 BUFFER_KIB = 32768  # tcpdump -B: on overload, the buffer's size matters, too
 LINK_S = 20
-ETHERTYPE = "88b5"  # for experiments
 
 
 @dataclass
@@ -39,11 +37,10 @@ class Job:
     sizes: list[int]
     queues: list[int]
     versions: list[str]
-    tpbench: str
-    tcpdump_lib: str
+    defer: bool = False  # the NAPI of tcpdump's device
+    waits: tuple[str, ...] = ()  # default: all ways that may be the cheapest
     packets: int = 800_000
     ring: int = 4096
-    defer: str = "sleep"  # "busy": tcpdump with NAPI deferred
 
 
 def run(*command: str) -> None:
@@ -71,6 +68,13 @@ def wait_for_link(ends: list[str]) -> None:
     time.sleep(1)
 
 
+def set_up_links(ends: list[str]) -> None:
+    for end in ends:
+        # Only packets of the benchmark: no neighbour discovery
+        Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
+        run("ip", "link", "set", end, "up")
+
+
 def set_up(device: str, queues: int) -> list[str]:
     """Prepare the device; returns the names of its ends."""
     if device == "veth":
@@ -96,16 +100,13 @@ def set_up(device: str, queues: int) -> list[str]:
             run("ethtool", "-C", end, "tx-usecs", "20")
     else:
         ends = find_ports("virtio_net")
-    for end in ends:
-        # Only packets of the benchmark: no neighbour discovery
-        Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
-        run("ip", "link", "set", end, "up")
-    wait_for_link(ends)
+    set_up_links(ends)
+    set_queues(device, ends, queues)
     return ends
 
 
-def set_queues(device: str, ends: list[str], queues: int) -> bool:
-    """Set the number of queues of each end; false if the device has fewer."""
+def set_queues(device: str, ends: list[str], queues: int) -> None:
+    """Set the number of queues of each end."""
     count = str(queues)
     which = ["rx", count, "tx", count] if device == "veth" else ["combined", count]
     for end in ends:
@@ -113,15 +114,12 @@ def set_queues(device: str, ends: list[str], queues: int) -> bool:
             ["ethtool", "-L", end, *which], check=False, stderr=subprocess.DEVNULL
         )
         if len(list((NET / end / "queues").glob("rx-*"))) != queues:
-            print(f"skipped: {device} has no {queues} queues here")
-            return False
+            sys.exit(f"bench: {device} has no {queues} queues")
     wait_for_link(ends)
-    return True
 
 
-def defer_interrupts(ends: list[str], wait: str) -> None:
+def defer_interrupts(ends: list[str], busy: bool) -> None:
     """Leave the queues to a busy poller (Documentation/networking/napi.rst)."""
-    busy = wait == "busy"
     for end in ends:
         (NET / end / "napi_defer_hard_irqs").write_text("2" if busy else "0")
         (NET / end / "gro_flush_timeout").write_text("200000" if busy else "0")
@@ -155,7 +153,7 @@ class Run:
 
 
 def report(job: Job, r: Run, measured: dict[str, float]) -> None:
-    print("@", json.dumps(measured | {"device": job.device} | vars(r)), flush=True)
+    icount.report(measured | {"device": job.device} | vars(r))
 
 
 def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
@@ -166,7 +164,15 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         ends = ends[:1]
     copies = r.version in ("V3", "V4", "AF_XDP")
     packets = job.packets // 4 if copies else job.packets
-    cmd = [job.tpbench, "-q", "--split", "-s", str(r.size), "-n", str(packets)]
+    cmd = [
+        str(BUILD / "tpbench/tpbench"),
+        "-q",
+        "--split",
+        "-s",
+        str(r.size),
+        "-n",
+        str(packets),
+    ]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
@@ -187,7 +193,7 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         cmd += ["--lockstep"] if r.benchmark == "rxdrop" else []
     cmd += ["--promisc"] if igb else []
     cmd += {"busy": ["-B", str(BUSY_US)], "sleep": ["--poll"]}.get(r.wait, [])
-    defer_interrupts(ends, r.wait)
+    defer_interrupts(ends, r.wait == "busy")
     done = subprocess.run(
         cmd, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     )
@@ -200,59 +206,17 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     report(job, r, measured)
 
 
-class Iovec(ctypes.Structure):
-    """struct iovec"""
-
-    _fields_ = (("base", ctypes.c_void_p), ("len", ctypes.c_size_t))
-
-
-class Message(ctypes.Structure):
-    """struct mmsghdr; the last two members are an int and padding each."""
-
-    _fields_ = (
-        ("name", ctypes.c_void_p),
-        ("namelen", ctypes.c_size_t),
-        ("iov", ctypes.POINTER(Iovec)),
-        ("iovlen", ctypes.c_size_t),
-        ("control", ctypes.c_void_p),
-        ("controllen", ctypes.c_size_t),
-        ("flags", ctypes.c_size_t),
-        ("sent", ctypes.c_size_t),
-    )
-
-
-def send_forever(device: str, size: int) -> None:
-    """Send bursts with pauses: on one CPU, the receiver needs the time in between.
-
-    Uses sendmmsg(), so that a packet costs little more than the kernel's work.
-    """
-    header = bytes.fromhex("020000000002" + "020000000001" + ETHERTYPE)
-    packet = ctypes.create_string_buffer(header, size)
-    iov = Iovec(ctypes.addressof(packet), size)
-    messages = (Message * BURST)()
-    for message in messages:
-        message.iov, message.iovlen = ctypes.pointer(iov), 1
-    sendmmsg = ctypes.CDLL(None).sendmmsg
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    sock.bind((device, 0))
+def start_sender(device: str, size: int) -> int:
+    """Send bursts with pauses: on one CPU, the receiver needs the time in between."""
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    sender = capture.Sender(device, [size] * BURST)
     due = time.monotonic()
     while True:
-        sendmmsg(sock.fileno(), messages, BURST, 0)
+        sender.send(BURST)
         due += BURST / RATE
         time.sleep(max(0, due - time.monotonic()))
-
-
-def start_sender(device: str, size: int) -> int:
-    sys.stdout.flush()
-    pid = os.fork()
-    if not pid:
-        send_forever(device, size)
-    return pid
-
-
-def end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
 
 
 def busy_ns() -> int:
@@ -282,51 +246,19 @@ def measure(counters: Callable[[], tuple[int, int]]) -> dict[str, float]:
 def run_tcpdump(job: Job, ends: list[str], r: Run, cost_without: float) -> None:
     """Measure tcpdump, less the cost of the same packets without it."""
     port = "zc:" + ends[-1] if r.version == "V4+ZC" else ends[-1]
-    cmd = ["tcpdump", "-Z", "root", "-B", str(BUFFER_KIB), "-w", "-", "-i", port]
-    env = dict(os.environ)
-    if r.version != "V3":
-        env["LD_LIBRARY_PATH"] = job.tcpdump_lib
-    log = Path(tempfile.mkstemp()[1])
-    with log.open("a") as errors:
-        tcpdump = subprocess.Popen(
-            cmd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=env,
-        )
-    sink = subprocess.Popen(["cat"], stdin=tcpdump.stdout, stdout=subprocess.DEVNULL)
-    assert tcpdump.stdout
-    tcpdump.stdout.close()
-
-    def counters() -> tuple[int, int]:
-        os.truncate(log, 0)
-        tcpdump.send_signal(signal.SIGUSR1)
-        pattern = r"(?s)(\d+) packets? captured.* (\d+) packets? dropped"
-        while not (found := re.search(pattern, log.read_text())):
-            time.sleep(0.01)
-        return int(found[1]), int(found[2])
-
-    while "tcpdump: listening" not in log.read_text() and tcpdump.poll() is None:
-        time.sleep(0.1)
-    if tcpdump.poll() is None:
-        measured = measure(counters)
+    lib = None if r.version == "V3" else capture.PCAP
+    sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert sink.stdin
+    try:
+        with sink.stdin:
+            tcpdump = capture.Tcpdump(port, BUFFER_KIB, lib, sink.stdin.fileno())
+        measured = measure(tcpdump.counters)
         measured["ns_per_packet"] -= cost_without
-        tcpdump.terminate()
-        tcpdump.wait()
         report(job, r, measured)
-    else:
-        print("failed:", *cmd, log.read_text(), flush=True)
+        tcpdump.end()
+    except RuntimeError as error:
+        print(f"failed: {r}: {error}", flush=True)
     sink.wait()
-
-
-def no_tcpdump(version: str, lib: str) -> str:
-    """The reason why tcpdump cannot be measured with this version, or an empty string"""
-    if not shutil.which("tcpdump"):
-        return "not installed"
-    if version != "V3" and not Path(lib, "libpcap.so.0.8").exists():
-        return "no libpcap with V4: make pcap"
-    return ""
 
 
 def all_tcpdump(job: Job, ends: list[str]) -> None:
@@ -334,7 +266,7 @@ def all_tcpdump(job: Job, ends: list[str]) -> None:
     for version in job.versions:
         if version.startswith("AF_XDP"):
             continue
-        if reason := no_tcpdump(version, job.tcpdump_lib):
+        if reason := capture.no_tcpdump(None if version == "V3" else capture.PCAP):
             print(f"skipped: tcpdump, {version}: {reason}")
         else:
             versions.append(version)
@@ -347,28 +279,24 @@ def all_tcpdump(job: Job, ends: list[str]) -> None:
             without = measure(lambda: (int(received.read_text()), 0))
             cost_without = without["ns_per_packet"]
         for version in versions:
-            run_tcpdump(
-                job, ends, Run("tcpdump", size, 1, version, "sleep"), cost_without
-            )
+            r = Run("tcpdump", size, 1, version, "sleep")
+            run_tcpdump(job, ends, r, cost_without)
         if sender:
-            end(sender)
+            os.kill(sender, signal.SIGKILL)
+            os.waitpid(sender, 0)
 
 
 def guest(job: Job) -> None:
     ends = set_up(job.device, max(job.queues))
     for queues in job.queues:
-        if not set_queues(job.device, ends, queues):
-            continue
+        set_queues(job.device, ends, queues)
         for benchmark in job.benchmarks:
-            if benchmark.startswith("fanout") and (queues > 1 or job.device == "veth"):
-                continue
             if benchmark == "tcpdump":
                 if queues == 1:
                     all_tcpdump(job, ends)
                 continue
-            for size in job.sizes:
-                for version in job.versions:
-                    for wait in ways_to_wait(job.device, version, benchmark):
-                        run_tpbench(
-                            job, ends, Run(benchmark, size, queues, version, wait)
-                        )
+            for size, version in product(job.sizes, job.versions):
+                ways = ways_to_wait(job.device, version, benchmark)
+                for wait in job.waits or ways:
+                    r = Run(benchmark, size, queues, version, wait)
+                    run_tpbench(job, ends, r)

@@ -4,80 +4,82 @@
 
 Boots the plain kernel as lab/measure/bench.py does: one virtual CPU that executes one
 instruction per nanosecond of guest time, and the generator and the sink of the XL710
-model. Prints them next to pkt-gen's, with the marks that tpgen must keep, and writes
-out/tpgen.json. Fails if a mark is missed.
+model. Prints them next to pkt-gen's, with the marks that tpgen must keep. Fails if a mark
+is missed.
 """
 
-import argparse
 import json
+import subprocess
 import sys
-from dataclasses import asdict, dataclass
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.build.place import BUILD, TOP
+from lab.build.place import BUILD
+from lab.measure import bench_guest, icount
 from lab.run import proc
 
-FLOOD = "gen-rate=8000000,gen-flows=64,gen-size=64,gen-line=100,gen-seq=on"
-QUIET = "gen-rate=0"
+COUNT = 800_000
+RANGES = "-s 10.0.0.1-10.0.3.232:1000-60000 -d 10.1.0.1-10.1.3.232:1000-60000"
 
 
-@dataclass
-class Row:
-    """One case of lab/measure/tpgen-guest.
+class Row(NamedTuple):
+    """One case.
 
     `pkt_gen` is what netmap's pkt-gen needs for the same packets, on netmap's own i40e
     driver in the same machine, measured once and with the same clock. `mark` is the most
     that tpgen may need.
     """
 
-    case: str
     title: str
+    options: str
     pkt_gen: int | None = None
     mark: int | None = None
-    instructions: float | None = None
-    packets: int = 0
 
 
-def rows() -> list[Row]:
-    return [
-        Row("tx-fixed", "tx, one packet", 171, 135),
-        Row("tx-flows", "tx, 256 flows that fit into the frames"),
-        Row("tx-ranges", "tx, ranges of addresses and ports", 343, 165),
-        Row("tx-random", "tx, random addresses and ports"),
-        Row("tx-seq", "tx --seq"),
-        Row("tx-imix", "tx, IMIX"),
-        Row("rx", "rx"),
-        Row("rx-seq", "rx --seq: loss, order and latency", None, 213),
-    ]
+ROWS = {
+    "tx": (
+        Row("tx, one packet", "", 171, 135),
+        Row(
+            "tx, 256 flows that fit into the frames",
+            "-s 10.0.0.1-10.0.0.16 -d 10.1.0.1-10.1.0.16",
+        ),
+        Row("tx, ranges of addresses and ports", RANGES, 343, 165),
+        Row("tx, random addresses and ports", f"{RANGES} --random src,sport,dst,dport"),
+        Row("tx --seq", "--seq"),
+        Row("tx, IMIX", "-l imix"),
+    ),
+    "rx": (
+        Row("rx", "--promisc"),
+        Row("rx --seq: loss, order and latency", "--promisc --seq", None, 213),
+    ),
+}
 
 
-def measure(mode: str, nic: str, args: argparse.Namespace) -> dict[str, dict]:
-    """The summary of each case, as far as it succeeded."""
-    command = [str(TOP / "lab/run/vm"), "--icount", "-k", args.kernel, "-t", "3600"]
-    command += ["-l", str(BUILD / f"log/bench-tpgen-{mode}")]
-    command += ["--nic", f"xl710-gen,{nic}", "--qemu", args.qemu, "--"]
-    command += [str(TOP / "lab/measure/tpgen-guest"), args.tpgen, mode]
-    print(f"bench: tpgen {mode}", file=sys.stderr)
-    found = {}
-    process = proc.start(command)
-    assert process.stdout
-    for raw in process.stdout:
-        line = raw.decode(errors="replace").strip()
-        if line.startswith("failed: "):
-            print(line, file=sys.stderr)
-        elif line.startswith("@ "):
-            _, case, text = line.split(" ", 2)
-            found[case] = json.loads(text)
-    if proc.finish(process):
-        sys.exit(f"bench: the machine of tpgen {mode} failed")
-    return found
+def guest(mode: str) -> None:
+    [port] = bench_guest.set_up("i40e", 1)
+    # The generator's stamps are the time since the machine was started.
+    uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
+    time.clock_settime(time.CLOCK_REALTIME, uptime + 3600)
+    command = [str(BUILD / "tpgen/tpgen"), mode, "-i", port, "-z", "0", "-q", "--spin"]
+    command += ["-n", str(COUNT), "--json", "-"]
+    for row in ROWS[mode]:
+        done = subprocess.run(
+            [*command, *row.options.split()],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        if done.returncode:
+            print("failed:", row.title, flush=True)
+        else:
+            icount.report(json.loads(done.stdout) | {"title": row.title})
 
 
-def check_streams(found: dict) -> None:
+def check_streams(streams: list[dict]) -> None:
     """What it counts is what the generator sends: one stream, in order."""
-    streams = found["streams"]
     if len(streams) != 1 or streams[0]["reordered"] or streams[0]["duplicate"]:
         sys.exit(f"bench: tpgen rx --seq has received {streams}")
     if not streams[0]["latency"]["count"]:
@@ -85,34 +87,30 @@ def check_streams(found: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", default="plain")
-    parser.add_argument("--qemu", required=True, help="a QEMU with the XL710 model")
-    parser.add_argument("--tpgen", default=str(BUILD / "tpgen/tpgen"))
-    parser.add_argument("--out", type=Path, default=TOP / "out", metavar="DIR")
-    args = parser.parse_args()
+    args = icount.arguments(__doc__).parse_args()
+    if args.guest:
+        guest(args.guest)
+        return 0
     proc.stop_on_signals()
-    found = measure("tx", QUIET, args) | measure("rx", FLOOD, args)
-    if "rx-seq" in found:
-        check_streams(found["rx-seq"])
-    table, failed = rows(), False
+    found = {}
+    for mode in ROWS:
+        rate = icount.FLOOD if mode == "rx" else 0
+        nic = icount.generator("i40e", rate, 60, seq="on")
+        name = f"bench-tpgen-{mode}"
+        for said in icount.boot(name, __file__, mode, args.kernel, nic):
+            packets = said["tx_packets"] or said["rx_packets"]
+            found[said["title"]] = round(said["seconds"] * 1e9 / packets, 1)
+            if said["title"].startswith("rx --seq"):
+                check_streams(said["streams"])
+    failed = False
     print("\nInstructions per packet of tpgen, i40e, zero-copy mode, 60 bytes\n")
     print(f"{'':40} {'tpgen':>7} {'at most':>8} {'pkt-gen':>8}")
-    for row in table:
-        if row.case in found:
-            said = found[row.case]
-            row.packets = said["tx_packets"] or said["rx_packets"]
-            row.instructions = round(said["seconds"] * 1e9 / row.packets, 1)
-        failed |= row.instructions is None
-        failed |= bool(row.mark and (row.instructions or 0) > row.mark)
+    for row in (*ROWS["tx"], *ROWS["rx"]):
+        cost = found.get(row.title)
+        failed |= cost is None or bool(row.mark and cost > row.mark)
         print(
-            f"{row.title:40} {row.instructions or '-':>7} {row.mark or '':>8}"
-            f" {row.pkt_gen or '':>8}"
+            f"{row.title:40} {cost or '-':>7} {row.mark or '':>8} {row.pkt_gen or '':>8}"
         )
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "tpgen.json").write_text(
-        json.dumps([asdict(row) for row in table], indent=1) + "\n"
-    )
     return int(failed)
 
 

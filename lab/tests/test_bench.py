@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests how lab/measure/bench.py reads, compares and draws the results of its guest."""
 
-import json
 import sys
 import unittest
 import xml.etree.ElementTree
@@ -10,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, bench_misses, bench_report, datapath
+from lab.measure import bench, bench_misses, bench_report
 
 MEASURE = Path(bench.__file__).parent
 
@@ -29,12 +28,8 @@ RUN = {
 }
 
 
-def line(**changes: object) -> str:
-    return f"@ {json.dumps(RUN | changes)}"
-
-
-def results(*lines: str) -> list[bench_report.Result]:
-    return [r for r in map(bench.parse_line, lines) if r]
+def result(**changes: object) -> bench_report.Result:
+    return bench.parse(RUN | changes)
 
 
 # What QEMU's cache plugin prints
@@ -58,27 +53,24 @@ class Misses(unittest.TestCase):
 
 class Lines(unittest.TestCase):
     def test_a_run_is_read(self) -> None:
-        (result,) = results(line())
-        self.assertEqual(result.version, "V4+ZC")
-        self.assertEqual(result.instructions, 300)
-        self.assertEqual(result.program, 50)
+        run = result()
+        self.assertEqual(run.version, "V4+ZC")
+        self.assertEqual(run.instructions, 300)
+        self.assertEqual(run.program, 50)
 
     def test_idle_time_of_a_sleeper_does_not_count(self) -> None:
-        (result,) = results(line(wait="sleep", busy_ns_per_packet=120))
-        self.assertEqual(result.instructions, 120)
-
-    def test_a_run_without_packets_is_no_result(self) -> None:
-        self.assertIsNone(bench.parse_line(line(packets=0)))
+        run = result(wait="sleep", busy_ns_per_packet=120)
+        self.assertEqual(run.instructions, 120)
 
     def test_the_cheapest_wait_is_shown(self) -> None:
-        runs = results(line(), line(wait="busy", ns_per_packet=200))
+        runs = [result(), result(wait="busy", ns_per_packet=200)]
         self.assertEqual([r.wait for r in bench_report.best_of(runs)], ["busy"])
         self.assertIn("200 (250 + 50) busy", bench_report.table(runs))
 
 
 class Picture(unittest.TestCase):
     def test_each_result_has_a_bar_and_its_number(self) -> None:
-        runs = results(line(), line(version="V3", ns_per_packet=1234), line(size=1500))
+        runs = [result(), result(version="V3", ns_per_packet=1234), result(size=1500)]
         image = xml.etree.ElementTree.fromstring(bench_report.drawing(runs))
         texts = [t.text for t in image.iter("{http://www.w3.org/2000/svg}text")]
         self.assertEqual(texts.count("V4+ZC"), 2)
@@ -87,10 +79,10 @@ class Picture(unittest.TestCase):
 
     def test_the_longest_bar_is_the_highest_number(self) -> None:
         def width(version: str) -> float:
-            runs = results(
-                line(),
-                line(version="V3", kernel_ns_per_packet=1250, ns_per_packet=1300),
-            )
+            runs = [
+                result(),
+                result(version="V3", kernel_ns_per_packet=1250, ns_per_packet=1300),
+            ]
             image = bench_report.drawing(runs)
             name = image.index(f">{version}</text>")
             return float(image[name:].split('width="')[1].split('"')[0])
@@ -99,23 +91,12 @@ class Picture(unittest.TestCase):
 
     def test_there_is_none_of_tcpdump_alone(self) -> None:
         said = {k: v for k, v in RUN.items() if "_ns_" not in k}
-        result = bench.parse_line(f"@ {json.dumps(said | {'benchmark': 'tcpdump'})}")
-        assert result
-        self.assertEqual(bench_report.drawing([result]), "")
+        run = bench.parse(said | {"benchmark": "tcpdump"})
+        self.assertEqual(bench_report.drawing([run]), "")
 
-    def test_the_committed_one_is_well_formed(self) -> None:
-        image = xml.etree.ElementTree.parse(MEASURE / "bench.svg").getroot()
-        self.assertIn(
-            "i40e on the XL710 model",
-            " ".join(
-                t.text or "" for t in image.iter("{http://www.w3.org/2000/svg}text")
-            ),
-        )
-
-
-class Drawing(unittest.TestCase):
-    def test_it_is_what_the_script_prints(self) -> None:
-        self.assertEqual((MEASURE / "datapath.svg").read_text(), datapath.drawing())
+    def test_the_committed_ones_are_well_formed(self) -> None:
+        for path in MEASURE.glob("*.svg"):
+            xml.etree.ElementTree.parse(path)
 
 
 if __name__ == "__main__":
