@@ -164,15 +164,8 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         ends = ends[:1]
     copies = r.version in ("V3", "V4", "AF_XDP")
     packets = job.packets // 4 if copies else job.packets
-    cmd = [
-        str(BUILD / "tpbench/tpbench"),
-        "-q",
-        "--split",
-        "-s",
-        str(r.size),
-        "-n",
-        str(packets),
-    ]
+    cmd = [str(BUILD / "tpbench/tpbench"), "-q", "--split"]
+    cmd += ["-s", str(r.size), "-n", str(packets)]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]

@@ -17,6 +17,7 @@ build/coverage/unlisted.
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -49,19 +50,18 @@ Key = tuple[str, str, str]  # file, function, text
 
 
 def read_gcov(objects: Path, data: Path) -> list[dict]:
-    """Run gcov on each .gcda file in a directory."""
-    reports = []
+    """What gcov reports on each source file for the .gcda files in a directory."""
     with tempfile.TemporaryDirectory(prefix="tpacket4-gcov.") as scratch:
-        for gcda in sorted(data.glob("*.gcda")):
+        names = []
+        for gcda in data.glob("*.gcda"):
             [notes] = objects.rglob(f"{gcda.stem}.gcno")
             shutil.copy(gcda, scratch)
             shutil.copy(notes, scratch)
-            gcov = ["gcov", "--json-format", "--stdout", gcda.name]
-            run = subprocess.run(gcov, cwd=scratch, check=True, capture_output=True)
-            report = json.loads(run.stdout)
-            report["directory"] = str(notes.parent)
-            reports.append(report)
-    return reports
+            names.append(gcda.name)
+        gcov = ["gcov", "--json-format", "--stdout", *names]
+        run = subprocess.run(gcov, cwd=scratch, check=True, capture_output=True)
+    reports = map(json.loads, run.stdout.splitlines())
+    return [file for report in reports for file in report["files"]]
 
 
 def added_lines(path: str) -> set[int]:
@@ -83,16 +83,11 @@ def read_counts(objects: Path) -> dict[Line, int]:
     """How often each line was reached in all boots."""
     counts: Counter[Line] = Counter()
     top = LINUX.resolve()
-    for boot in sorted(path for path in DATA.iterdir() if path.is_dir()):
-        for report in read_gcov(objects, boot):
-            for file in report["files"]:
-                # Compiled in the top directory of the objects
-                path = (objects / file["file"]).resolve()
-                if not path.is_relative_to(top):
-                    continue
-                name = str(path.relative_to(top))
-                if not any(part.fullmatch(name) for part in PARTS.values()):
-                    continue
+    for boot in filter(Path.is_dir, DATA.iterdir()):
+        for file in read_gcov(objects, boot):
+            # Compiled in the top directory of the objects
+            name = os.path.relpath(objects / file["file"], top)
+            if any(part.fullmatch(name) for part in PARTS.values()):
                 for line in file["lines"]:
                     counts[name, line["line_number"]] += line["count"]
     added = {name: added_lines(name) for name, _ in counts if VETH.fullmatch(name)}
@@ -161,7 +156,6 @@ def compare(counts: dict[Line, int]) -> list[str]:
     }
     functions = {name: find_functions(text) for name, text in texts.items()}
     counted: set[Key] = set()
-    unlisted: list[Key] = []
     print("\nNot reached:")
     for (name, number), count in sorted(counts.items()):
         text = " ".join(texts[name][number - 1].split())
@@ -169,19 +163,15 @@ def compare(counts: dict[Line, int]) -> list[str]:
         counted.add(key)
         if count:
             continue
-        known = listed[key] > 0
-        if known:
-            listed[key] -= 1
-        else:
-            unlisted.append(key)
-        mark = "listed  " if known else "UNLISTED"
+        mark = "listed  " if listed[key] > 0 else "UNLISTED"
         print(f"{mark} {name}:{number} {key[1]}: {text}")
-    lines = [f"{file} {function}: {text}" for file, function, text in unlisted]
-    (DATA / "unlisted").write_text("".join(f"{line}\n" for line in lines))
+        listed[key] -= 1
+    unlisted = ["{} {}: {}".format(*key) for key in (-listed).elements()]
+    (DATA / "unlisted").write_text("".join(f"{line}\n" for line in unlisted))
     left = [key for key in (+listed).elements() if key not in by_chance & counted]
-    stale = [f"{file} {function}: {text}" for file, function, text in left]
+    stale = ["{} {}: {}".format(*key) for key in left]
     return [
-        *(f"not reached, and not in {LIST.name}: {line}" for line in lines),
+        *(f"not reached, and not in {LIST.name}: {line}" for line in unlisted),
         *(f"in {LIST.name}, and reached or gone: {line}" for line in stale),
     ]
 
@@ -196,14 +186,9 @@ def main() -> int:
     if not args.read_only:
         shutil.rmtree(DATA, ignore_errors=True)
         DATA.mkdir(parents=True)
-        test = [
-            str(TOP / "lab/run/test.py"),
-            "--kernels=gcov",
-            "--long",
-            f"--tests={TESTS}",
-        ]
         proc.stop_on_signals()
-        code = proc.finish(proc.start(test, pipe=False))
+        test = [str(TOP / "lab/run/test.py"), "--kernels=gcov", "--long"]
+        code = proc.finish(proc.start([*test, f"--tests={TESTS}"], pipe=False))
     counts = read_counts((BUILD / "kernel-gcov").resolve())
     wrong = print_table(counts) + compare(counts)
     if wrong:
