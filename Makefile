@@ -25,7 +25,7 @@ deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 ##   pcap          build Debian's libpcap with V4, for tcpdump and others
 ##   bench         count instructions per packet, the same on every machine: V3, V4 and
 ##                 AF_XDP on i40e, virtio_net and veth, tpgen, tpswitch and DPDK; writes
-##                 out/bench.json and .svg
+##                 out/bench.json
 ##   burst         count the packets that tcpdump's buffer holds with V3 and with V4
 demo:
 	$(alone) lab/measure/demo

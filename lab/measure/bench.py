@@ -5,7 +5,7 @@
 Boots the plain kernel on one virtual CPU, with one nanosecond per instruction: with an
 i40e port and with a virtio_net device that have a generator and a sink, and with a veth
 pair. As many machines run at the same time as there are CPUs. For each version, the
-cheapest way to wait counts. Prints a table and writes out/bench.json and out/bench.svg.
+cheapest way to wait counts. Prints a table and writes out/bench.json.
 """
 
 import argparse
@@ -21,22 +21,37 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from lab.build.place import TOP
 from lab.measure import bench_guest, icount
-from lab.measure.bench_report import (
-    BENCHMARKS,
-    FANOUT,
-    VERSIONS,
-    Result,
-    drawing,
-    table,
-)
 from lab.run import proc
 
+VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
+# rxdrop by the two members of a fanout group that a queue feeds, or without a group
+FANOUT = tuple(
+    f"fanout-{t}" for t in ("none", "lb", "qm", "cpu", "rnd", "hash", "cbpf", "xdp")
+)
+BENCHMARKS = ("rxdrop", *FANOUT, "txpush", "l2fwd", "tcpdump")
 # Packets per second. It leaves time to programs that receive by interrupts and send at
 # the same time: in a flood, the kernel would only receive. Idle time does not count.
 STREAM = 100_000
 STREAM_VERSIONS = ("V3", "V4", "AF_XDP")
 # In a flood, the kernel would only distribute packets that the members have no room for.
 FANOUT_RATE = 1_000_000
+
+
+@dataclass
+class Result:
+    """Instructions per packet, of the kernel and of the program."""
+
+    device: str
+    benchmark: str
+    size: int
+    queues: int
+    version: str
+    wait: str
+    instructions: float
+    kernel: float | None  # unknown for tcpdump
+    program: float | None
+    drops: int
+    packets: int
 
 
 def parse(said: dict) -> Result:
@@ -145,6 +160,34 @@ def machines(args: argparse.Namespace) -> Iterator[Machine]:
             yield from ports(job)
 
 
+def cell(runs: list[Result]) -> str:
+    """The run with the cheapest way to wait"""
+    if not runs:
+        return "-"
+    r = min(runs, key=lambda r: r.instructions)
+    shares = "" if r.kernel is None else f" ({r.kernel:.0f} + {r.program:.0f})"
+    return f"{r.instructions:.0f}{shares} {r.wait:5}"
+
+
+def table(results: list[Result]) -> str:
+    """One line per benchmark, size and number of queues; one column per version."""
+    lines = []
+    for device in dict.fromkeys(r.device for r in results):
+        rows: dict[tuple[str, int, int], list[Result]] = {}
+        for r in results:
+            if r.device == device:
+                rows.setdefault((r.benchmark, r.size, r.queues), []).append(r)
+        here = {r.version for runs in rows.values() for r in runs}
+        versions = [v for v in VERSIONS if v in here]
+        head = f"{device:11} {'bytes':>5} {'queues':>6}"
+        lines += ["", head + "".join(f"  {v:>22}" for v in versions)]
+        for (benchmark, size, queues), runs in rows.items():
+            cells = [cell([r for r in runs if r.version == v]) for v in versions]
+            text = f"{benchmark:11} {size:5} {queues:6}"
+            lines.append(text + "".join(f"  {c:>22}" for c in cells))
+    return "\n".join(lines[1:])
+
+
 def main() -> int:
     parser = icount.arguments(__doc__)
     parser.add_argument(
@@ -180,12 +223,6 @@ def main() -> int:
     (out / "bench.json").write_text(
         json.dumps([asdict(r) for r in results], indent=1, sort_keys=True) + "\n"
     )
-    picture = out / "bench.svg"
-    picture.unlink(missing_ok=True)  # from an earlier run
-    if image := drawing(results):
-        picture.write_text(image)
-    else:
-        print("bench: no picture, as tcpdump's results have no shares to draw")
     print(
         "Instructions per packet (the kernel's + the program's), and the way to wait\n"
     )
