@@ -50,11 +50,14 @@ int main(void) { return 0; }
 """
 
 
+def scratch(test: unittest.TestCase) -> Path:
+    directory = tempfile.TemporaryDirectory(prefix="tpacket4-reports.")
+    return Path(test.enterContext(directory)).resolve()
+
+
 class RacesTest(unittest.TestCase):
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory(prefix="tpacket4-races.")
-        self.addCleanup(scratch.cleanup)
-        self.top = Path(scratch.name)
+        self.top = scratch(self)
         (self.top / "code.c").write_text(CODE)
         self.program = self.top / "code"
         subprocess.run(
@@ -127,9 +130,7 @@ class GcovTest(unittest.TestCase):
         subprocess.run(command, cwd=where, check=True, capture_output=True)
 
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory(prefix="tpacket4-gcov.")
-        self.addCleanup(scratch.cleanup)
-        top = Path(scratch.name).resolve()
+        top = scratch(self)
         self.linux, self.data = top / "linux", top / "data"
         self.objects = self.linux / "build-gcov"
         for directory in "net/packet", "drivers/net":
@@ -147,14 +148,11 @@ class GcovTest(unittest.TestCase):
         self.run_in(self.linux, *git, "add", "drivers", "net")
         self.run_in(self.linux, *git, "commit", "-q", "-m", "series")
         gcc = ["gcc", "-fprofile-arcs", "-ftest-coverage"]
-        objects = ["net/packet/tp4_thing", "drivers/net/veth"]
-        for name in objects:
+        for name in "net/packet/tp4_thing", "drivers/net/veth":
             source = ["-c", "-o", f"{name}.o", f"../{name}.c"]
             self.run_in(self.objects, *gcc, *source)
-        for patched, path in ("LINUX", self.linux), ("DATA", self.data):
-            patcher = mock.patch.object(coverage, patched, path)
-            patcher.start()
-            self.addCleanup(patcher.stop)
+        paths = mock.patch.multiple(coverage, LINUX=self.linux, DATA=self.data)
+        self.enterContext(paths)
 
     def boot(self, name: str, calls: str) -> None:
         main = self.objects / "main.c"
@@ -183,13 +181,10 @@ class CoverageTest(unittest.TestCase):
     """Three lines of a function; the second one is not reached."""
 
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory(prefix="tpacket4-coverage.")
-        self.addCleanup(scratch.cleanup)
-        top = Path(scratch.name)
-        for name in "LINUX", "DATA":
-            self.patch(name, top)
+        top = scratch(self)
         self.list = top / "coverage.list"
-        self.patch("LIST", self.list)
+        paths = mock.patch.multiple(coverage, LINUX=top, DATA=top, LIST=self.list)
+        self.enterContext(paths)
         self.name = "net/packet/tp4_thing.c"
         file = top / self.name
         file.parent.mkdir(parents=True)
@@ -210,11 +205,6 @@ static inline int g(void)
 }
 """)
         self.counts = {(self.name, 4): 5, (self.name, 5): 0, (self.name, 6): 5}
-
-    def patch(self, name: str, value: Path) -> None:
-        patcher = mock.patch.object(coverage, name, value)
-        patcher.start()
-        self.addCleanup(patcher.stop)
 
     def compare(self, *listed: str) -> list[str]:
         self.list.write_text("# A comment\n\n" + "".join(f"{x}\n" for x in listed))
