@@ -64,22 +64,23 @@ def split(log: str) -> tuple[str, list[Race]]:
     return "\n".join(rest), races
 
 
+def read_output(*command: str | Path) -> list[str]:
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
+    return run.stdout.splitlines()
+
+
 class Symbols:
     """Source lines of a kernel's addresses."""
 
     def __init__(self, vmlinux: Path):
         self.vmlinux = vmlinux
-        names = subprocess.run(
-            ["nm", "-n", str(vmlinux)], check=True, capture_output=True, text=True
-        )
-        self.symbols: dict[str, list[tuple[int, int]]] = {}
-        table = [line.split() for line in names.stdout.splitlines()]
+        self.symbols: dict[str, list[tuple[int, int]]] = {}  # address and size
+        table = [line.split() for line in read_output("nm", "-n", vmlinux)]
         table = [row for row in table if len(row) == 3]
-        for row, after in zip(table, [*table[1:], table[-1]], strict=True):
-            start = int(row[0], 16)
-            self.symbols.setdefault(row[2], []).append(
-                (start, int(after[0], 16) - start)
-            )
+        ends = [row[0] for row in table[1:]] + [table[-1][0]]
+        for (at, _, name), after in zip(table, ends, strict=True):
+            start = int(at, 16)
+            self.symbols.setdefault(name, []).append((start, int(after, 16) - start))
 
     def address(self, frame: str) -> int | None:
         match = FRAME.match(frame)
@@ -91,32 +92,18 @@ class Symbols:
         # A return address: the access is before it.
         return start + int(match[2], 16) - 1
 
-    def places(self, frames: list[str]) -> list[list[str]]:
-        """For each frame, the functions that are inlined there, inner first."""
-        addresses = [self.address(frame) for frame in frames]
-        known = [f"{a:#x}" for a in addresses if a is not None]
-        if not known:
-            return [[frame.strip()] for frame in frames]
-        run = subprocess.run(
-            ["addr2line", "-afie", str(self.vmlinux), *known],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        answers: list[list[str]] = []
-        lines = iter(run.stdout.splitlines())
-        for line in lines:
-            if line.startswith("0x"):
-                answers.append([])
-                continue
-            where = re.sub(r" \(discriminator.*", "", next(lines))
+    def places(self, frame: str) -> list[str]:
+        """The functions that are inlined in a frame, inner first."""
+        address = self.address(frame)
+        if address is None:
+            return [frame.strip()]
+        answer = read_output("addr2line", "-fie", self.vmlinux, f"{address:#x}")
+        places = []
+        for function, line in zip(answer[::2], answer[1::2], strict=True):
+            where = re.sub(r" \(discriminator.*", "", line)
             where = re.sub(r".*/build/(?:[\d.]+/)?linux/|^(\.\./)+|^\./", "", where)
-            answers[-1].append(f"{line} {where}")
-        after = iter(answers)
-        return [
-            [frame.strip()] if address is None else next(after)
-            for frame, address in zip(frames, addresses, strict=True)
-        ]
+            places.append(f"{function} {where}")
+        return places
 
 
 def locate(races: list[Race], vmlinux: Path) -> None:
@@ -125,7 +112,7 @@ def locate(races: list[Race], vmlinux: Path) -> None:
     for race in races:
         for what, frames in race.accesses:
             race.places.append(re.sub(r" (to|of) 0x[0-9a-f]+", "", what).rstrip(":"))
-            for places in symbols.places(frames[:4]):
+            for places in map(symbols.places, frames[:4]):
                 own = [n for n, p in enumerate(places) if BASE.match(p)]
                 race.places += places[: own[0] + 1] if own else places
                 if own or not HELPERS.fullmatch(places[-1].split()[0]):
