@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -56,24 +56,10 @@ class Result:
 
 def parse(said: dict) -> Result:
     """The result of a run in the guest."""
-
-    def share(name: str) -> float | None:
-        return None if name not in said else round(said[name], 1)
-
+    kernel, program = (said.get(f"{part}_ns_per_packet") for part in ("kernel", "user"))
     cost = said.get("busy_ns_per_packet", said["ns_per_packet"])
-    return Result(
-        said["device"],
-        said["benchmark"],
-        said["size"],
-        said["queues"],
-        said["version"],
-        said["wait"],
-        round(cost, 1),
-        share("kernel_ns_per_packet"),
-        share("user_ns_per_packet"),
-        said["drops"],
-        said["packets"],
-    )
+    same = {f.name: said[f.name] for f in fields(Result) if f.name in said}
+    return Result(instructions=round(cost, 1), kernel=kernel, program=program, **same)
 
 
 @dataclass
