@@ -49,12 +49,8 @@ def run(*command: str) -> None:
 
 
 def find_ports(driver: str) -> list[str]:
-    drivers = {port.name: port / "device/driver" for port in sorted(NET.iterdir())}
-    ports = [
-        name
-        for name, link in drivers.items()
-        if link.exists() and link.resolve().name == driver
-    ]
+    links = [p for p in NET.glob("*/device/driver") if p.resolve().name == driver]
+    ports = sorted(path.parts[-3] for path in links)
     return ports or sys.exit(f"bench: no port of {driver}")
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -17,27 +18,9 @@ from lab.build.place import BUILD
 PCAP = BUILD / "pcap/lib"  # libpcap with V4
 # To 02:00:00:00:00:02, of a protocol for experiments
 HEADER = bytes.fromhex("020000000002 020000000001 88b5")
-
-
-class Iovec(ctypes.Structure):
-    """struct iovec"""
-
-    _fields_ = (("base", ctypes.c_char_p), ("len", ctypes.c_size_t))
-
-
-class Message(ctypes.Structure):
-    """struct mmsghdr; the last two members are an int and padding each."""
-
-    _fields_ = (
-        ("name", ctypes.c_void_p),
-        ("namelen", ctypes.c_size_t),
-        ("iov", ctypes.POINTER(Iovec)),
-        ("iovlen", ctypes.c_size_t),
-        ("control", ctypes.c_void_p),
-        ("controllen", ctypes.c_size_t),
-        ("flags", ctypes.c_size_t),
-        ("sent", ctypes.c_size_t),
-    )
+IOVEC = struct.Struct("PN")
+# struct mmsghdr: name and length, iovecs and number, control and length, flags, sent
+MMSGHDR = struct.Struct("PIPNPNi4xI4x")
 
 
 class Sender:
@@ -46,10 +29,15 @@ class Sender:
     def __init__(self, device: str, sizes: list[int]):
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         self.sock.bind((device, 0))
-        self.messages = (Message * len(sizes))()
-        for message, size in zip(self.messages, sizes, strict=True):
-            packet = HEADER.ljust(size, b"\0")
-            message.iov, message.iovlen = ctypes.pointer(Iovec(packet, size)), 1
+        self.packet = ctypes.create_string_buffer(HEADER, max(sizes))
+        packet = ctypes.addressof(self.packet)
+        self.iovecs = ctypes.create_string_buffer(len(sizes) * IOVEC.size)
+        self.messages = ctypes.create_string_buffer(len(sizes) * MMSGHDR.size)
+        for i, size in enumerate(sizes):
+            IOVEC.pack_into(self.iovecs, i * IOVEC.size, packet, size)
+            iovec = ctypes.addressof(self.iovecs) + i * IOVEC.size
+            message = 0, 0, iovec, 1, 0, 0, 0, 0
+            MMSGHDR.pack_into(self.messages, i * MMSGHDR.size, *message)
         self.sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
 
     def send(self, count: int) -> int:
