@@ -46,7 +46,6 @@ VETH = re.compile(r"drivers/net/veth(_tp4)?\.c")
 PARTS = {"core": CORE, "i40e": I40E, "veth": VETH}
 
 Line = tuple[str, int]  # file, number
-Key = tuple[str, str, str]  # file, function, text
 
 
 def read_gcov(objects: Path, data: Path) -> list[dict]:
@@ -107,11 +106,11 @@ def find_functions(text: list[str]) -> list[str]:
     return names
 
 
-def read_list() -> tuple[Counter[Key], set[Key]]:
+def read_list() -> tuple[Counter[str], set[str]]:
     """The lines of the list, and those of them that are reached by chance."""
-    listed: Counter[Key] = Counter()
-    by_chance: set[Key] = set()
-    waiting: list[Key] = []
+    listed: Counter[str] = Counter()
+    by_chance: set[str] = set()
+    waiting: list[str] = []
     for number, line in enumerate(LIST.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -120,13 +119,12 @@ def read_list() -> tuple[Counter[Key], set[Key]]:
                 by_chance |= set(waiting)
             waiting = []
             continue
-        match = re.fullmatch(r"(\S+) (\w*): (.+)", line)
-        if not match:
+        if not re.fullmatch(r"\S+ \w*: .+", line):
             sys.exit(f"{LIST.name}:{number}: not `FILE FUNCTION: TEXT`")
-        waiting.append((match[1], match[2], match[3]))
-        listed[waiting[-1]] += 1
+        waiting.append(line)
+        listed[line] += 1
     if waiting:
-        sys.exit(f"{LIST.name}: no reason for {' '.join(waiting[-1])}")
+        sys.exit(f"{LIST.name}: no reason for {waiting[-1]}")
     return listed, by_chance
 
 
@@ -155,21 +153,22 @@ def compare(counts: dict[Line, int]) -> list[str]:
         name: (LINUX / name).read_text().splitlines() for name in {n for n, _ in counts}
     }
     functions = {name: find_functions(text) for name, text in texts.items()}
-    counted: set[Key] = set()
+    counted: set[str] = set()
     print("\nNot reached:")
     for (name, number), count in sorted(counts.items()):
-        text = " ".join(texts[name][number - 1].split())
-        key = name, functions[name][number - 1], text
-        counted.add(key)
+        code = " ".join(texts[name][number - 1].split())
+        place = f"{functions[name][number - 1]}: {code}"
+        line = f"{name} {place}"
+        counted.add(line)
         if count:
             continue
-        mark = "listed  " if listed[key] > 0 else "UNLISTED"
-        print(f"{mark} {name}:{number} {key[1]}: {text}")
-        listed[key] -= 1
-    unlisted = ["{} {}: {}".format(*key) for key in (-listed).elements()]
+        mark = "listed  " if listed[line] > 0 else "UNLISTED"
+        print(f"{mark} {name}:{number} {place}")
+        listed[line] -= 1
+    unlisted = list((-listed).elements())
     (DATA / "unlisted").write_text("".join(f"{line}\n" for line in unlisted))
-    left = [key for key in (+listed).elements() if key not in by_chance & counted]
-    stale = ["{} {}: {}".format(*key) for key in left]
+    by_chance &= counted
+    stale = [line for line in (+listed).elements() if line not in by_chance]
     return [
         *(f"not reached, and not in {LIST.name}: {line}" for line in unlisted),
         *(f"in {LIST.name}, and reached or gone: {line}" for line in stale),
