@@ -57,23 +57,20 @@ def count(
 
 def main() -> int:
     parser = icount.arguments(__doc__)
-    parser.add_argument("--benchmarks", default=" ".join(WAITS))
-    parser.add_argument("--versions", default=" ".join(VERSIONS))
     parser.add_argument("--ring", type=int, default=512, help="tpbench --ring")
     args = parser.parse_args()
     proc.stop_on_signals()
-    versions = args.versions.split()
     lines = []
-    for benchmark in args.benchmarks.split():
+    for benchmark in WAITS:
         line = f"{benchmark:8}"
-        for version in versions:
+        for version in VERSIONS:
             few, many = (
                 count(benchmark, version, n, args.ring, args.kernel) for n in PACKETS
             )
             line += f" {(many[1] - few[1]) / (many[0] - few[0]):>10.2f}"
         lines.append(line)
     print(f"\nL1 data cache lines missed per packet, rings of {args.ring}\n")
-    print(f"{'i40e':8}", *(f"{version:>10}" for version in versions))
+    print(f"{'i40e':8}", *(f"{version:>10}" for version in VERSIONS))
     print(*lines, sep="\n")
     return 0
 
