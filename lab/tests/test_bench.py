@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests how lab/measure/bench.py reads and compares the results of its guest."""
 
+import argparse
+import contextlib
+import io
+import json
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, bench_misses
+from lab.measure import bench, bench_guest, bench_misses, icount
 
 RUN = {
     "device": "i40e",
@@ -76,6 +82,33 @@ class Lines(unittest.TestCase):
         said = RUN.copy()
         del said["kernel_ns_per_packet"], said["user_ns_per_packet"]
         self.assertRegex(bench.table([bench.parse(said)]), r" 300 spin")
+
+
+class Machine(unittest.TestCase):
+    def measure(self, output: str, code: int = 0) -> list[bench.Result]:
+        """The results of a machine with this output"""
+        top = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        vm = top / "lab/run/vm"
+        vm.parent.mkdir(parents=True)
+        vm.write_text(f"#!/bin/sh\ncat <<'EOF'\n{output}\nEOF\nexit {code}\n")
+        vm.chmod(0o755)
+        self.enterContext(mock.patch.multiple(icount, TOP=top, BUILD=top))
+        self.said = self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+        machine = bench.Machine("name", [], bench_guest.Job("veth", [], [], [], []))
+        return bench.measure(machine, argparse.Namespace(kernel="plain", append=""))
+
+    def test_results_are_read_and_the_rest_is_shown(self) -> None:
+        [run] = self.measure(f"failed: this\n@ {json.dumps(RUN)}")
+        self.assertEqual(run, result())
+        self.assertIn("name: failed: this\n", self.said.getvalue())
+
+    def test_a_run_without_packets_is_no_result(self) -> None:
+        self.assertEqual(self.measure(f"@ {json.dumps(RUN | {'packets': 0})}"), [])
+        self.assertIn("no packets", self.said.getvalue())
+
+    def test_a_machine_that_fails_is_an_error(self) -> None:
+        with self.assertRaises(SystemExit):
+            self.measure(f"@ {json.dumps(RUN)}", code=1)
 
 
 class Picture(unittest.TestCase):
