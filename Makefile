@@ -67,7 +67,7 @@ burst: kernel
 ##   install       install the library, the programs and manual pages:
 ##                 DESTDIR= PREFIX=
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
-##                 out/deb: CONFIG=debian|cloud|running|small|FILE
+##                 out/deb: CONFIG=debian|cloud|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages
 install: worktree
 	$(alone) lab/release/install
