@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Makes a patch of a port for the list of its project. Sourced after lab/lib.sh; port is a
+# directory of ports.
+
+# The first sign-off is the author's, as in the series.
+# shellcheck disable=SC2154 # set by those who source this
+signer=$(sed -n '/^Signed-off-by: /{s///p;q}' "$port/tp4.msg")
+
+# commit OPTION...: commits all files of the working directory, which git init has prepared
+commit() {
+	local email=${signer#*<}
+
+	git add -Af
+	git -c user.name="${signer% <*}" -c user.email="${email%>}" commit -q "$@"
+}
+
+# write_patch DIR: writes what has changed since the last commit as a mail to DIR
+write_patch() {
+	commit -F "$port/tp4.msg"
+	git format-patch -q -1 -o "$1"
+	rm -rf .git
+}
