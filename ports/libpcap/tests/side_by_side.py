@@ -723,7 +723,7 @@ pcap:
 def test_suricata() -> None:
     """It follows the connection, and counts what a tcpdump beside it does."""
     if not (PCAP / "suricata").exists():
-        skip("no suricata: lab/release/suricata says why")
+        skip("no suricata: lab/build/progs suricata says why")
         return
     old = Capture("suricata", ["-i", "veth0", "tcp"], False).begin()
     new = Suricata("suricata", ["veth0"], True).begin()
@@ -749,7 +749,7 @@ def test_suricata() -> None:
 def test_suricata_queues() -> None:
     """A thread for each queue: together they see each packet once."""
     if not (PCAP / "suricata").exists():
-        skip("no suricata: lab/release/suricata says why")
+        skip("no suricata: lab/build/progs suricata says why")
         return
     nr = 1000
     devices = [f"zc:wide0:{queue}" for queue in range(4)]
