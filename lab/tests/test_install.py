@@ -11,37 +11,27 @@ import unittest
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-SAMPLES = TOP / "samples/tpacket4"
-FILES = """\
-bin/tp4
-bin/tpbench
-bin/tpbench-all
-bin/tpgen
-bin/tpswitch
-include/tpacket4.h
-include/tpacket4/linux/if_packet.h
-include/tpacket4_device.h
-lib/libtpacket4.so
-lib/libtpacket4.so.1
-include/tpacket4_port.h
-include/tpswitch_lookup.h
-lib/systemd/system/tpswitch.service
-share/bash-completion/completions/tp4
-share/bash-completion/completions/tpgen
-share/bash-completion/completions/tpswitch
-share/doc/tpacket4/README.md
-share/doc/tpacket4/examples/capture.c
-share/man/man1/tpbench-all.1
-share/man/man1/tpbench.1
-share/man/man1/tpgen.1
-share/man/man7/tpacket4.7
-share/man/man8/tp4.8
-share/man/man8/tpswitch.8
-share/pkgconfig/tpacket4.pc
-""".splitlines()
-PAGES = [SAMPLES / "tpbench.1", TOP / "apps/tpgen/tpgen.1"]
-PAGES += [TOP / "apps/tpswitch/tpswitch.8", TOP / "apps/tp4/tp4.8"]
-PAGES += [TOP / "tools/lib/tpacket4/tpacket4.7"]
+FILES = {
+    "bin": "tp4 tpbench tpbench-all tpgen tpswitch",
+    "include": "tpacket4.h tpacket4_device.h tpacket4_port.h tpswitch_lookup.h",
+    "include/tpacket4/linux": "if_packet.h",
+    "lib": "libtpacket4.so libtpacket4.so.1",
+    "lib/systemd/system": "tpswitch.service",
+    "share/bash-completion/completions": "tp4 tpgen tpswitch",
+    "share/doc/tpacket4": "README.md",
+    "share/doc/tpacket4/examples": "capture.c",
+    "share/man/man1": "tpbench-all.1 tpbench.1 tpgen.1",
+    "share/man/man7": "tpacket4.7",
+    "share/man/man8": "tp4.8 tpswitch.8",
+    "share/pkgconfig": "tpacket4.pc",
+}
+# The manual pages of programs, and where their options begin and end
+PAGES = {
+    "samples/tpacket4/tpbench.1": (".SS Benchmarks", ".SH EXIT"),
+    "apps/tpgen/tpgen.1": (".SS Where", ".SS Numbered"),
+    "apps/tpswitch/tpswitch.8": (".SH OPT", ".SH COMMANDS"),
+    "apps/tp4/tp4.8": (".SH OPT", ".SH EXIT"),
+}
 
 
 def options(text: str) -> set[str]:
@@ -57,33 +47,32 @@ class InstallTest(unittest.TestCase):
         env = os.environ | {"DESTDIR": str(dest), "PREFIX": "/opt/tp4"}
         subprocess.run([TOP / "lab/release/install"], env=env, check=True)
         found = {str(f.relative_to(dest)) for f in dest.rglob("*") if f.is_file()}
-        self.assertEqual(found, {f"opt/tp4/{name}" for name in FILES})
-        bin_dir = dest / "opt/tp4/bin"
-        self.same_options(bin_dir / "tpbench", PAGES[0], ".SS Benchmarks", ".SH EXIT")
-        self.same_options(bin_dir / "tpgen", PAGES[1], ".SS Where", ".SS Numbered")
-        self.same_options(bin_dir / "tpswitch", PAGES[2], ".SH OPT", ".SH COMMANDS")
-        self.same_options(bin_dir / "tp4", PAGES[3], ".SH OPT", ".SH EXIT")
+        expected = {
+            f"opt/tp4/{d}/{f}" for d, names in FILES.items() for f in names.split()
+        }
+        self.assertEqual(found, expected)
+        for name, (first, behind) in PAGES.items():
+            with self.subTest(name):
+                program = dest / "opt/tp4/bin" / Path(name).stem
+                self.same_options(program, TOP / name, first, behind)
 
     def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:
         """The manual page has the options of --help."""
-        command = [program, "--help"]
-        usage = subprocess.run(command, check=True, capture_output=True, text=True)
+        usage = subprocess.check_output([program, "--help"], text=True)
         page = path.read_text().replace("\\-", "-")
         page = page[page.index(first) : page.index(behind)]
-        lines = [
-            s for s in page.splitlines() if s.startswith((".BR -", ".B -", ".BI -"))
-        ]
-        described = options("\n".join(lines))
-        self.assertEqual(described, options(usage.stdout))
+        described = re.findall(r"(?m)^\.(?:BR|B|BI) -.*", page)
+        self.assertEqual(options("\n".join(described)), options(usage))
 
     def test_pages(self) -> None:
-        for page in PAGES:
+        for page in *PAGES, "tools/lib/tpacket4/tpacket4.7":
             for tool in ["mandoc", "-T", "lint"], ["man", "--warnings", "-l"]:
-                if not shutil.which(tool[0]):
-                    continue
-                got = subprocess.run([*tool, page], check=False, capture_output=True)
-                output = got.stdout if tool[0] == "mandoc" else got.stderr
-                self.assertEqual(output, b"", f"{tool[0]} {page}")
+                if shutil.which(tool[0]):
+                    got = subprocess.run(
+                        [*tool, TOP / page], check=False, capture_output=True
+                    )
+                    output = got.stdout if tool[0] == "mandoc" else got.stderr
+                    self.assertEqual(output, b"", f"{tool[0]} {page}")
 
 
 if __name__ == "__main__":
