@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import testpmd
-from testpmd import PATIENCE, Testpmd, both, result, run, set_up, veth
+from tap import result, skip
+from testpmd import PATIENCE, Testpmd, both, ping, run, set_up, veth
 
 DIR = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 PLUGIN = DIR / "librte_net_tpacket4.so"
@@ -121,24 +122,15 @@ def hosts(*names: str) -> Iterator[None]:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
 
-def ping(name: str, address: str, *options: str) -> str:
-    """Returns what 20 pings print."""
-    return inside(
-        name, "ping", "-c", "20", "-i", "0.05", "-W", "5", *options, address
-    ).stdout
-
-
-def inside(name: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a namespace."""
-    enter = ["ip", "netns", "exec", name, *command]
-    return subprocess.run(enter, check=False, text=True, capture_output=True)
+# The command that enters the namespace a
+INSIDE = ("ip", "netns", "exec", "a")
 
 
 def test_openvswitch() -> None:
     """Two namespaces reach each other through a switch with a port for each."""
     root = DIR / "openvswitch/usr"
     if not root.exists():
-        testpmd.skip("Open vSwitch", "no Open vSwitch: its packages were not to be had")
+        skip("no Open vSwitch: its packages were not to be had")
         return
     server = root / "lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
     rundir = LOGS / "ovs"
@@ -171,7 +163,7 @@ def test_openvswitch() -> None:
                 devargs = f"options:dpdk-devargs=net_tpacket4_{i},iface=v{i}"
                 configure(*port, "type=dpdk", devargs)
             errors = configure("--columns=name,error", "list", "Interface")
-            answers = ping("a", "10.75.0.2", "-s", "1400")
+            answers = ping("10.75.0.2", "-s", "1400", inside=INSIDE)
             good = ", 0% packet loss" in answers
             result(good, "Open vSwitch: ping", errors, answers, switch.tail())
             for i in range(2):
@@ -192,7 +184,7 @@ def ping_through(address: str) -> None:
     script = f"""ip neigh replace 10.75.0.99 lladdr 02:00:00:00:00:99 dev e0
         ip route replace {address} via 10.75.0.99
         ping -c 10 -i 0.02 -W 0.1 {address}"""
-    inside("a", "sh", "-c", script)
+    subprocess.run([*INSIDE, "sh", "-c", script], check=False, capture_output=True)
 
 
 def vdevs() -> list[str]:
@@ -332,7 +324,7 @@ def test_dumpcap() -> None:
             result(ready, "dumpcap starts", dumpcap.tail(), pmd.log[-2000:])
             neighbour = ["10.75.0.9", "lladdr", "02:00:00:00:00:99", "dev", "e0"]
             run("ip", "-n", "a", "neigh", "add", *neighbour)
-            answers = ping("a", "10.75.0.9", "-s", "1000")
+            answers = ping("10.75.0.9", "-s", "1000", inside=INSIDE)
             wait_for(lambda: dumpcap.process.poll() is not None)
         good = ", 0% packet loss" in answers
         result(good, "testpmd answers while dumpcap captures", answers)
@@ -343,9 +335,7 @@ def test_dumpcap() -> None:
             good, "dumpcap has written what came", count, text[-1000:], dumpcap.tail()
         )
         pmd("stop")
-        pmd("port stop all")
-        free, size = pmd.free_mbufs()
-        result(free == size, "all mbufs are free after a capture", free, size)
+        pmd.stop_ports("after a capture")
         pmd.quit()
 
 
@@ -434,14 +424,7 @@ def test_broker() -> None:
     """A process without capabilities gets its sockets from another one."""
     path = "/run/broker"
     broker = [sys.executable, "-B", Path(__file__).parent / "broker.py", path, "0"]
-    user = (
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--no-new-privs",
-    )
-    prefix = ("prlimit", "--memlock=1000000000:1000000000", *user)
+    prefix = (*testpmd.USER, "--no-new-privs")
     eal = ("--no-huge", "-m", "200", "--no-shconf")
     args = ("--no-numa", "--forward-mode=io")
 
@@ -461,9 +444,7 @@ def test_broker() -> None:
                 )
                 title = f"without privileges, zerocopy={zerocopy}"
                 result(good, title, ports, pmd.log[-2500:], server.tail())
-                pmd("port stop all")
-                free, size = pmd.free_mbufs()
-                result(free == size, f"{title}: all mbufs are free", free, size)
+                pmd.stop_ports(title)
                 pmd.quit()
         for title, options, expected in (
             ("another queue", f",mr_sock={path},start_queue=1", "by the broker"),

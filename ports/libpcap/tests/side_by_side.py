@@ -27,6 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tap import end, result, skip
+
 TMP = Path(tempfile.mkdtemp())
 PCAP = Path(sys.argv[1])
 OURS = {"LD_LIBRARY_PATH": str(PCAP / "lib")}
@@ -42,25 +46,6 @@ COUNT = re.compile(r"(\d+) packets? (captured|received by filter|dropped by kern
 DEVICE_COUNT = re.compile(r"(\S+): packets: (\d+)")
 Packet = tuple[float, int, bytes]  # stamp, length on the wire, bytes
 Done = subprocess.CompletedProcess[str]
-
-number = 0
-failures = 0
-
-
-def result(good: bool, title: str, *why: str) -> bool:
-    global number, failures
-    number += 1
-    for line in why if not good else ():
-        print(f"# {line}")
-    print(f"{'ok' if good else 'not ok'} {number} {title}", flush=True)
-    failures += not good
-    return good
-
-
-def skip(what: str) -> None:
-    global number
-    number += 1
-    print(f"ok {number} # SKIP {what}", flush=True)
 
 
 def attempt(*command: str, ours: bool = False, text: str = "") -> Done:
@@ -825,8 +810,7 @@ def main() -> None:
         for name in ("left", "right"):
             attempt("ip", "netns", "del", name)
         shutil.rmtree(TMP)
-    print(f"1..{number}")
-    sys.exit(1 if failures else 0)
+    end()
 
 
 if __name__ == "__main__":

@@ -15,30 +15,16 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tap import end, result, skip
+
 PCAP = Path(sys.argv[1])
 LONG = "--long" in sys.argv
 IN_NS = ["ip", "netns", "exec", "left"]
 LIBS = {"V3": {}, "V4": {"LD_LIBRARY_PATH": str(PCAP / "lib")}}
 PATIENCE = 120
 NR = 50
-
-number = 0
-failures = 0
-
-
-def result(good: bool, title: str, *why: object) -> None:
-    global number, failures
-    number += 1
-    for line in "\n".join(map(str, why)).splitlines() if not good else ():
-        print(f"# {line}")
-    print(f"{'ok' if good else 'not ok'} {number} {title}", flush=True)
-    failures += not good
-
-
-def skip(why: str) -> None:
-    global number
-    number += 1
-    print(f"ok {number} # SKIP {why}", flush=True)
 
 
 def start(version: str, name: str, *args: str) -> subprocess.Popen[str]:
@@ -174,8 +160,7 @@ def main() -> None:
         thread_signal("-n")
     else:
         skip("threadsignaltest sleeps for a minute: --long")
-    print(f"1..{number}")
-    sys.exit(1 if failures else 0)
+    end()
 
 
 if __name__ == "__main__":
