@@ -23,7 +23,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NUDGE_MS	300	/* a step that takes longer gets a signal */
@@ -65,14 +64,6 @@ static struct worker workers[] = {
 #define NR_WORKERS	ARRAY_SIZE(workers)
 
 static bool stop;			/* the round is over */
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
 
 /* ---- steps ---- */
 

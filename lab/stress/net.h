@@ -58,6 +58,8 @@ int filter_return(int len);
 
 /* ---- the rest ---- */
 
+/* Monotonic time */
+uint64_t now_ms(void);
 int write_file(const char *path, const char *text);
 /* A number in a file of lines of "name number" */
 int64_t read_number(const char *path, const char *name);

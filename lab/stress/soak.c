@@ -30,7 +30,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -61,14 +60,6 @@ static bool lost_frames[2];		/* a member of the same area has closed */
 static uint32_t phase;
 static unsigned int edges_done;
 static uint64_t calm_packets;		/* that had to arrive, and did */
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
-}
 
 static bool __attribute__((format(printf, 1, 2))) failed(const char *fmt, ...)
 {

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "soak.h"
 
+#include "net.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -22,7 +24,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HEADROOM	256		/* before sent data */
@@ -655,14 +656,6 @@ static int all_back(void)
 		wrong("the books do not balance: what was lent is not what came back");
 	fill_rx();
 	return 0;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
 }
 
 static int drain(void)
