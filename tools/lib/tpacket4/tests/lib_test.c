@@ -35,6 +35,7 @@ static struct tp4_socket s, peer;
 static struct tp4_queues queues;
 static __u64 memory[4 * NR];
 static struct tp4_pool pool;
+static int huge_before = -1;	/* huge pages, if the test changes the number */
 
 static void complain(int line, const char *what, long long got)
 {
@@ -226,6 +227,24 @@ static int read_number(const char *name)
 	return n;
 }
 
+static void set_huge_pages(int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", n);
+	write_file(HUGE_PAGES, text);
+}
+
+/* Reserve two huge pages for the test, in addition to those of others. */
+static int reserve_huge_pages(void)
+{
+	huge_before = read_number(HUGE_PAGES);
+	if (huge_before < 0)
+		return -1;
+	set_huge_pages(huge_before + 2);
+	return read_number(HUGE_PAGES) < huge_before + 2 ? -1 : 0;
+}
+
 static int set_up(const char *name, int up)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), e;
@@ -315,7 +334,7 @@ static void receive_into_huge_pages(void)
 	struct stat st;
 	int fd;
 
-	if (write_file(HUGE_PAGES, "4") || read_number(HUGE_PAGES) < 1) {
+	if (reserve_huge_pages()) {
 		skipped = "there are no huge pages";
 		return;
 	}
@@ -333,9 +352,6 @@ static void receive_into_huge_pages(void)
 	CHECK_EQ(3, wait_rx(&s, 3));
 	CHECK(is_packet(tp4_data(&area, tp4_ring_at(&s.rx, 2)), 100, 9));
 	close(fd);
-	tp4_close(&s);
-	tp4_area_destroy(&area);
-	CHECK_EQ(0, write_file(HUGE_PAGES, "0"));
 }
 
 /* Each frame that holds a packet is kept, and another one posted. */
@@ -347,7 +363,7 @@ static void exchange_frames_of_any_size(void)
 	__u64 frames[NR];
 	int fd;
 
-	if (write_file(HUGE_PAGES, "2") || read_number(HUGE_PAGES) < 1) {
+	if (reserve_huge_pages()) {
 		skipped = "there are no huge pages";
 		return;
 	}
@@ -380,9 +396,6 @@ static void exchange_frames_of_any_size(void)
 		seq += n;
 	}
 	close(fd);
-	tp4_close(&s);
-	tp4_area_destroy(&area);
-	CHECK_EQ(0, write_file(HUGE_PAGES, "0"));
 }
 
 static void small_frames_hold_a_packet_in_one_piece(void)
@@ -409,7 +422,10 @@ static void small_frames_hold_a_packet_in_one_piece(void)
 
 static void without_huge_pages_an_area_is_ordinary(void)
 {
-	write_file(HUGE_PAGES, "0");
+	if (read_number(HUGE_PAGES) > 0) {
+		skipped = "huge pages are reserved";
+		return;
+	}
 	CHECK_EQ(0, tp4_area_create_huge(&area, 6, SIZE));
 	CHECK(area.len < 6 * SIZE + (size_t)sysconf(_SC_PAGESIZE));
 	CHECK(area.len >= 6 * SIZE);
@@ -1180,10 +1196,9 @@ static void a_queue_feeds_a_fanout_group(void)
 	tp4_close(&member);
 }
 
-static void remove_pair(void)
+static int remove_pair(void)
 {
-	if (if_nametoindex("tp4C"))
-		CHECK_EQ(0, system("ip link del tp4C"));
+	return if_nametoindex("tp4C") ? system("ip link del tp4C") : 0;
 }
 
 /* Another veth pair, tp4C and tp4D, with queues; return its first index. */
@@ -1191,7 +1206,7 @@ static int make_pair(unsigned int nr)
 {
 	char command[200], queues_of[60];
 
-	remove_pair();
+	CHECK_EQ(0, remove_pair());
 	snprintf(queues_of, sizeof(queues_of), "numtxqueues %u numrxqueues %u",
 		 nr, nr);
 	snprintf(command, sizeof(command),
@@ -1563,10 +1578,15 @@ static int run(unsigned int i)
 	if (!setjmp(end_of_test))
 		tests[i].run();
 	tp4_close_queues(&queues);
-	remove_pair();
+	/* not CHECK(), which would come back here */
+	if (remove_pair())
+		complain(__LINE__, "tp4C cannot be removed", 0);
 	tp4_close(&peer);
 	tp4_close(&s);
 	tp4_area_destroy(&area);
+	if (huge_before >= 0)
+		set_huge_pages(huge_before);
+	huge_before = -1;
 	printf("%sok %u %s%s%s\n", failures > before ? "not " : "", i + 1,
 	       current, skipped ? " # SKIP " : "", skipped ? skipped : "");
 	return failures == before;
