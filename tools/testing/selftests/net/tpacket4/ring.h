@@ -185,6 +185,28 @@ static inline int pv4_stats(int fd, struct tpacket_stats_v4 *st)
 	return len == sizeof(*st) ? 0 : -EBADMSG;
 }
 
+/* Adds up the counters of Rx until there are @packets, which may be after they
+ * were sent. Those of full and empty rings are not set. Returns 0 or -errno.
+ */
+static inline int pv4_stats_of(int fd, unsigned int packets,
+			       struct tpacket_stats_v4 *st)
+{
+	__u64 end = now_ms() + WAIT_MS;
+	struct tpacket_stats_v4 more;
+	int err;
+
+	memset(st, 0, sizeof(*st));
+	do {
+		err = pv4_stats(fd, &more);
+		if (err)
+			return err;
+		st->tp_packets += more.tp_packets;
+		st->tp_drops += more.tp_drops;
+		st->rx_invalid_descs += more.rx_invalid_descs;
+	} while (st->tp_packets < packets && now_ms() < end);
+	return 0;
+}
+
 static inline int pv4_bind(int fd, const char *ifname, int proto)
 {
 	struct sockaddr_ll ll = {
