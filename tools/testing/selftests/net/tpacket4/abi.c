@@ -6,6 +6,7 @@
 #include "diag.h"
 
 #include <assert.h>
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -188,6 +189,27 @@ TEST_F(opt, memreg_efault)
 	ASSERT_TRUE(ro != MAP_FAILED);
 	EXPECT_EQ(-EFAULT, pv4_memreg(self->fd, ro, self->len, 2048, 0));
 	EXPECT_EQ(0, pv4_memreg(self->fd, self->area, self->len / 2, 2048, 0));
+}
+
+/* Mappings whose first write the kernel has to see cannot be pinned, such as
+ * those of files on a disk. That of a perf event needs no disk.
+ */
+TEST_F(opt, memreg_not_pinned)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+	char *p;
+
+	if (fd < 0)
+		SKIP(return, "no perf event: %s", strerror(errno));
+	p = mmap(NULL, 2 * self->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		 0);
+	ASSERT_TRUE(p != MAP_FAILED);
+	EXPECT_EQ(-EFAULT, pv4_memreg(self->fd, p, 2 * self->page, 2048, 0));
+	close(fd);
 }
 
 /* Private memory and a memfd work alike; huge_pages.c tests huge pages. */

@@ -216,16 +216,18 @@ TEST_F(zc, rings_missing)
 	close(fd);
 }
 
-/* Only copy mode supports SOCK_DGRAM and single protocols. The socket stays in
- * copy mode.
+/* Only copy mode supports SOCK_DGRAM, single protocols and all interfaces. The
+ * socket stays in copy mode.
  */
 TEST_F(zc, only_in_copy_mode)
 {
 	static const struct {
 		int type, proto;
+		const char *ifname;
 	} kinds[] = {
-		{ SOCK_DGRAM, ETH_P_ALL },
-		{ SOCK_RAW, ETH_P_TEST },
+		{ SOCK_DGRAM, ETH_P_ALL, if_b },
+		{ SOCK_RAW, ETH_P_TEST, if_b },
+		{ SOCK_RAW, ETH_P_ALL, "" },
 	};
 	struct pv4_cfg cfg = {
 		.rx_nr = pv4_min_descs(), .tx_nr = pv4_min_descs(),
@@ -242,14 +244,15 @@ TEST_F(zc, only_in_copy_mode)
 				ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY,
 							1));
 			EXPECT_EQ(before ? -EINVAL : 0,
-				  pv4_bind(s.fd, if_b, kinds[i].proto));
+				  pv4_bind(s.fd, kinds[i].ifname,
+					   kinds[i].proto));
 			EXPECT_EQ(-EINVAL,
 				  pv4_setint(s.fd, PACKET_ZEROCOPY, 1)) {
 				TH_LOG("kind %u", i);
 			}
 			ASSERT_EQ(0, pv4_setint(s.fd, PACKET_ZEROCOPY, 0));
 			if (before)
-				ASSERT_EQ(0, pv4_bind(s.fd, if_b,
+				ASSERT_EQ(0, pv4_bind(s.fd, kinds[i].ifname,
 						      kinds[i].proto));
 			ASSERT_EQ(0, pv4_setint(s.fd, PACKET_IGNORE_OUTGOING,
 						1));
@@ -258,6 +261,24 @@ TEST_F(zc, only_in_copy_mode)
 					      WAIT_MS));
 			pv4_close(&s);
 		}
+	}
+}
+
+TEST_F(zc, packed_ring)
+{
+	int before, fd, nr = pv4_min_descs();
+
+	for (before = 0; before < 2; before++) {
+		fd = pv4_socket();
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, pv4_set_ring_flags(fd, PACKET_RX_RING,
+						self->z.s.fd, nr,
+						TP4_RING_PACKED));
+		if (before)
+			ASSERT_EQ(0, pv4_setint(fd, PACKET_ZEROCOPY, 1));
+		EXPECT_EQ(before ? -EINVAL : 0, pv4_bind(fd, if_b, ETH_P_ALL));
+		EXPECT_EQ(-EINVAL, pv4_setint(fd, PACKET_ZEROCOPY, 1));
+		close(fd);
 	}
 }
 
