@@ -267,7 +267,6 @@ TEST_F_TIMEOUT(wake, no_kick_lost, 300)
 	}
 	EXPECT_EQ(0, wait_for_exit(pid));
 	TH_LOG("%u kicks, %u packets without one", sh->kicks, sh->silent);
-	EXPECT_EQ(total, sh->kicks + sh->silent);
 	/* Posts without a kick depend on two CPUs running at the same time,
 	 * which a virtual machine does not guarantee. The prefer variants of
 	 * busy test this.
