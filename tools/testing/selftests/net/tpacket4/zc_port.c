@@ -331,13 +331,18 @@ TEST_F_TIMEOUT(port, one_frame_per_packet, 120)
 /* A queue pair that is bound does not go, and one that is not may. */
 TEST_F_TIMEOUT(port, channels_stay, 120)
 {
+	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
 	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
 	struct zc z;
 
 	if (channels(2))
 		SKIP(return, "the ports have one queue only");
 	ASSERT_EQ(0, port_open(&z, &cfg));
-	EXPECT_NE(0, run("ethtool -L %s combined 1", if_b));
+	ASSERT_EQ(0, ethtool_ioctl(if_b, &ch));
+	ASSERT_EQ(2U, ch.combined_count);
+	ch.cmd = ETHTOOL_SCHANNELS;
+	ch.combined_count = 1;
+	EXPECT_EQ(-EINVAL, ethtool_ioctl(if_b, &ch));
 	EXPECT_EQ(2, zc_get(&z));
 	zc_close(&z);
 	EXPECT_EQ(0, channels(1));
