@@ -131,7 +131,8 @@ static inline int link_state(const char *name)
 	return state;
 }
 
-static inline int ask_plug(const char *ifname, int flags, int action)
+static inline int ask_plug(const char *ifname, int flags, int action,
+			   __u32 limit)
 {
 	struct {
 		struct nlmsghdr h;
@@ -152,7 +153,7 @@ static inline int ask_plug(const char *ifname, int flags, int action)
 		.options.rta_type = TCA_OPTIONS,
 		.options.rta_len = RTA_LENGTH(sizeof(req.plug)),
 		.plug.action = action,
-		.plug.limit = 1 << 30,
+		.plug.limit = limit,
 	};
 
 	return nl_ask(NETLINK_ROUTE, &req);
@@ -163,13 +164,20 @@ static inline int ask_plug(const char *ifname, int flags, int action)
  */
 static inline int hold_queue(const char *ifname)
 {
-	return ask_plug(ifname, NLM_F_CREATE | NLM_F_REPLACE, TCQ_PLUG_BUFFER);
+	return ask_plug(ifname, NLM_F_CREATE | NLM_F_REPLACE, TCQ_PLUG_BUFFER,
+			1 << 30);
+}
+
+/* Limits the bytes that it holds; it drops what exceeds them. */
+static inline int limit_queue(const char *ifname, __u32 bytes)
+{
+	return ask_plug(ifname, 0, TCQ_PLUG_LIMIT, bytes);
 }
 
 /* Releases held packets, in order, and holds no more. */
 static inline int release_queue(const char *ifname)
 {
-	return ask_plug(ifname, 0, TCQ_PLUG_RELEASE_INDEFINITE);
+	return ask_plug(ifname, 0, TCQ_PLUG_RELEASE_INDEFINITE, 0);
 }
 
 /* ---- dumps ---- */

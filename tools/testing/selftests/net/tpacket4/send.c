@@ -405,8 +405,8 @@ TEST_F(send, full_qdisc)
 	int i;
 
 	pkt_len = LONG_LEN;
-	ASSERT_EQ(0, set_qdisc(pv4_fast() ? "netem limit 4 delay 1500ms" :
-			       "netem limit 4 delay 500ms"));
+	ASSERT_EQ(0, hold_queue(if_a));
+	ASSERT_EQ(0, limit_queue(if_a, 4 * LONG_LEN));
 	for (i = 0; i < 20; i++)
 		ASSERT_EQ(0, post_one(&self->tx, i));
 	EXPECT_EQ(4 * LONG_LEN, pv4_kick(&self->tx, MSG_DONTWAIT));
@@ -421,6 +421,7 @@ TEST_F(send, full_qdisc)
 	EXPECT_EQ(0, pv4_kick(&self->tx, MSG_DONTWAIT));
 	ASSERT_EQ(0, pv4_stats(self->tx.fd, &st));
 	EXPECT_EQ(0U, st.tx_ring_full);
+	ASSERT_EQ(0, release_queue(if_a));
 	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
 	EXPECT_EQ(4U, self->tx.errors[0]);
 	for (i = 0; i < 4; i++)
