@@ -28,32 +28,37 @@ static inline long read_meminfo(const char *name)
 
 static long huge_pages_before = -1;	/* reserved before, if changed */
 
+static inline void set_huge_pages(long n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%ld", n);
+	write_file(NR_HUGE_PAGES, text);
+}
+
+static inline void huge_pages_restore(void)
+{
+	if (huge_pages_before >= 0)
+		set_huge_pages(huge_pages_before);
+}
+
 /* Makes @n huge pages available, until huge_pages_restore(). Returns their
  * size, or 0 if that is not possible.
  */
 static inline size_t need_huge_pages(long n)
 {
 	long total = read_meminfo("HugePages_Total"), size = read_meminfo("Hugepagesize");
-	char text[24];
 
 	if (total < 0 || size <= 0)
 		return 0;
 	if (read_meminfo("HugePages_Free") < n) {
-		snprintf(text, sizeof(text), "%ld", total + n);
-		write_file(NR_HUGE_PAGES, text);
 		huge_pages_before = total;
+		set_huge_pages(total + n);
 	}
-	return read_meminfo("HugePages_Free") < n ? 0 : size << 10;
-}
-
-static inline void huge_pages_restore(void)
-{
-	char text[24];
-
-	if (huge_pages_before < 0)
-		return;
-	snprintf(text, sizeof(text), "%ld", huge_pages_before);
-	write_file(NR_HUGE_PAGES, text);
+	if (read_meminfo("HugePages_Free") >= n)
+		return size << 10;
+	huge_pages_restore();
+	return 0;
 }
 
 /* Maps one huge page for a new area; may return MAP_FAILED. */

@@ -179,20 +179,34 @@ TEST_F(shared, too_little_headroom)
 	EXPECT_TRUE(zc_books_balance(&self->a, &self->b));
 }
 
+FIXTURE(huge) {
+	size_t size;			/* of a page */
+};
+
+FIXTURE_SETUP(huge)
+{
+	self->size = need_huge_pages(1);
+	if (!self->size)
+		SKIP(return, "no huge pages");
+}
+
+FIXTURE_TEARDOWN(huge)
+{
+	huge_pages_restore();
+}
+
 /* An area of huge pages: frames are swapped as in any other, and none of it
  * stays pinned.
  */
-TEST(huge_pages)
+TEST_F(huge, pages)
 {
 	unsigned int frames = 4 * pv4_min_descs(), i, len;
-	size_t size = need_huge_pages(1);
+	size_t size = self->size;
 	struct zc owner = { 0 }, a, b;
 	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .area = &owner };
 	char *buf = malloc(BUF_SIZE);
 	long free_before;
 
-	if (!size)
-		SKIP(return, "no huge pages");
 	ASSERT_TRUE(!!buf);
 	free_before = read_meminfo("HugePages_Free");
 	pv4_net_setup(_metadata);
@@ -222,7 +236,6 @@ TEST(huge_pages)
 	close(owner.s.fd);
 	munmap(owner.s.area, size);
 	EXPECT_TRUE(huge_pages_back(free_before));
-	huge_pages_restore();
 	free(owner.held);
 	free(buf);
 }

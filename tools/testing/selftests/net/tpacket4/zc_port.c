@@ -101,8 +101,10 @@ FIXTURE_SETUP(contents)
 		cfg.align = need_huge_pages(2);
 		cfg.tx_nr = 256;
 		if (!cfg.align ||
-		    (cfg.rx_nr + cfg.tx_nr) * cfg.frame_size > cfg.align)
+		    (cfg.rx_nr + cfg.tx_nr) * cfg.frame_size > cfg.align) {
+			huge_pages_restore();
 			SKIP(return, "needs two huge pages of 2 MiB");
+		}
 		cfg.memory = map_huge_page(cfg.align);
 		ASSERT_TRUE(cfg.memory != MAP_FAILED);
 	}
