@@ -34,6 +34,8 @@ FIXTURE_SETUP(life)
 
 FIXTURE_TEARDOWN(life)
 {
+	/* packets that a failed test has left there hold the namespace */
+	release_queue(if_a);
 	close(self->tx.fd);
 	close(self->rx.fd);
 	close(self->out);

@@ -25,6 +25,8 @@ FIXTURE_SETUP(send)
 
 FIXTURE_TEARDOWN(send)
 {
+	/* packets that a failed test has left there hold the namespace */
+	release_queue(if_a);
 	pv4_close(&self->tx);
 	pv4_close(&self->rx);
 }

@@ -26,6 +26,9 @@ FIXTURE_SETUP(zc)
 
 FIXTURE_TEARDOWN(zc)
 {
+	/* packets that a failed test has left there hold the namespace */
+	release_queue(if_a);
+	release_queue(if_b);
 	zc_close(&self->z);
 	free(self->buf);
 }
