@@ -12,6 +12,8 @@
 #define SUSPEND_LEN	200
 
 static const char pm_test[] = "/sys/power/pm_test";
+/* seconds to wait in between */
+static const char delay[] = "/sys/module/suspend/parameters/pm_test_delay";
 
 /* Returns when the machine has resumed: 0, or -errno. */
 static int suspend(void)
@@ -43,29 +45,36 @@ FIXTURE(suspend) {
 	struct zc a, b;
 	int fd_a, fd_b;		/* the stack's ends */
 	char *buf;
+	char old_delay[16];
 };
 
 FIXTURE_SETUP(suspend)
 {
 	const char *level = getenv("TPACKET4_PM_TEST");
+	int fd;
 
 	self->a.s.fd = -1;
 	self->b.s.fd = -1;
 	if (access(pm_test, W_OK))
 		SKIP(return, "no %s: CONFIG_PM_DEBUG is off", pm_test);
 	ports(_metadata);
-	ASSERT_EQ(0, write_file(pm_test, level ? level : "devices"));
-	/* seconds to wait in between */
-	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
 	self->fd_a = plain_listener(_metadata, if_a);
 	self->fd_b = plain_listener(_metadata, if_b);
 	self->buf = malloc(BUF_SIZE);
 	ASSERT_TRUE(!!self->buf);
+	/* last, as a failed setup is not torn down */
+	ASSERT_EQ(0, write_file(pm_test, level ? level : "devices"));
+	fd = open(delay, O_RDONLY);
+	if (fd >= 0 &&
+	    read(fd, self->old_delay, sizeof(self->old_delay) - 1) > 0)
+		write_file(delay, "1");
+	close(fd);
 }
 
 FIXTURE_TEARDOWN(suspend)
 {
 	write_file(pm_test, "none");
+	write_file(delay, self->old_delay);
 	zc_close(&self->a);
 	zc_close(&self->b);
 	close(self->fd_a);

@@ -359,7 +359,6 @@ FIXTURE_SETUP(busy)
 	ASSERT_LE(0, self->sysctl);
 	n = read(self->sysctl, self->old, sizeof(self->old) - 1);
 	ASSERT_LT(0, n);
-	ASSERT_EQ(2, pwrite(self->sysctl, "50", 2, 0));
 	pv4_net_setup(_metadata);
 	if (variant->prefer)
 		ASSERT_EQ(0, defer_irqs(if_b, "100", "20000000"));
@@ -373,6 +372,8 @@ FIXTURE_SETUP(busy)
 		ASSERT_EQ(0, set_sockopt(fd, SO_PREFER_BUSY_POLL, 1));
 	self->sh = shared_memory(4096);
 	ASSERT_TRUE(self->sh != MAP_FAILED);
+	/* last, as a failed setup is not torn down */
+	ASSERT_EQ(2, pwrite(self->sysctl, "50", 2, 0));
 }
 
 FIXTURE_TEARDOWN(busy)
