@@ -45,6 +45,31 @@ static inline void no_faults(void)
 	set_fault("fail*", "space", "0");
 }
 
+/* Forks a process that ends all faults when @fd is closed, or when this process
+ * is killed. Returns its pid, or -1.
+ */
+static inline pid_t guard_faults(int *fd)
+{
+	int p[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(p))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		/* not killed with the others */
+		setpgid(0, 0);
+		close(p[1]);
+		if (read(p[0], &c, 1) >= 0)
+			no_faults();
+		_exit(0);
+	}
+	close(p[0]);
+	*fd = p[1];
+	return pid;
+}
+
 /* Returns why fault injection is not available, or NULL. */
 static inline const char *faults_missing(void)
 {
