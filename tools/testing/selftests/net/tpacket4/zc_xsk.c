@@ -163,6 +163,27 @@ TEST_F_TIMEOUT(xsk, tx_alone, 120)
 	EXPECT_EQ(-EOPNOTSUPP, zc_set(&self->b, 1));
 }
 
+/* A queue of AF_XDP has one area. */
+TEST_F_TIMEOUT(xsk, two_areas, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .no_status = true };
+	unsigned int nr = pv4_min_descs();
+	char *area = pv4_new_area(nr * 2048);
+	int fd = pv4_socket();
+
+	ASSERT_TRUE(area != MAP_FAILED);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pv4_memreg(fd, area, nr * 2048, 2048, 0));
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	munmap(self->b.s.map, self->b.s.map_len);
+	self->b.s.map_len = 0;
+	ASSERT_EQ(0, pv4_set_ring(self->b.s.fd, PACKET_TX_RING, -1, 0));
+	ASSERT_EQ(0, pv4_set_ring(self->b.s.fd, PACKET_TX_RING, fd, nr));
+	EXPECT_EQ(-EOPNOTSUPP, zc_set(&self->b, 1));
+	EXPECT_FALSE(xdp_is_shown(if_b));
+	close(fd);
+}
+
 /* Whatever a program posts, the driver gets a frame once. */
 TEST_F_TIMEOUT(xsk, posted_twice, 120)
 {
