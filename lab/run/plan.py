@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finds the tests, and reads from the table lab/run/tests.list where each one runs."""
 
-import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lab.build.place import BASE, BASES, BUILD, TOP
@@ -17,6 +17,9 @@ NET = BUILD / ARCH / "selftests" / "net"
 TPACKET4 = NET / "tpacket4"
 XL710 = LAB / "xl710"
 ON_VETH = TOP / "tools/lib/tpacket4/tests/on_veth.sh"
+PCAP, PCAP_TESTS = BUILD / "pcap", TOP / "ports/libpcap/tests"
+PLUGIN, DPDK_TESTS = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
+PYTHON = ["python3", "-B"]
 PAGE = TOP / "Documentation/networking/tpacket4.rst"
 # Selftests shorten loops on a kernel that is slow without being a debug kernel, and for
 # coverage, where a second visit of a line adds nothing.
@@ -51,20 +54,21 @@ ONE_QUEUE = "kick_reaches_napi link_events_after_bind bind_while_down tx_alone"
 class Row:
     """A line of the table."""
 
-    name: str
     short: str
     long: str
     cpus: str
     flags: list[str]
+    names: list[str]
     why: str
 
 
 def read_table() -> list[Row]:
     rows = []
     for line in TABLE.read_text().splitlines():
-        if line.strip() and not line.startswith("#"):
-            name, short, long, cpus, flags, *why = line.split(maxsplit=5)
-            rows.append(Row(name, short, long, cpus, flags.split(","), "".join(why)))
+        words, _, why = line.partition("#")
+        if words:
+            short, long, cpus, flags, *names = words.split()
+            rows.append(Row(short, long, cpus, flags.split(","), names, why.strip()))
     return rows
 
 
@@ -76,16 +80,15 @@ class Test:
     """A command; `kind` as in lab/run/guest-test, or host: outside the VM."""
 
     name: str
-    command: list[str]
+    command: Sequence[str | Path]
     kind: str = "run"
     cwd: Path = NET
     timeout: int = 900
     vm: list[str] = field(default_factory=list)
-    only_named: str = ""  # why it does not run unless it is asked for by name
 
     def row(self) -> Row:
         name = self.name.removesuffix("-32")
-        return next(row for row in ROWS if fnmatch.fnmatchcase(name, row.name))
+        return next(r for r in ROWS if any(fnmatchcase(name, n) for n in r.names))
 
     def has(self, flag: str) -> bool:
         return flag in self.row().flags
@@ -94,7 +97,7 @@ class Test:
         """A pattern is one of names, or @FLAG."""
         if pattern.startswith("@"):
             return self.has(pattern[1:]) and not self.name.endswith("-32")
-        return fnmatch.fnmatch(self.name, pattern)
+        return fnmatchcase(self.name, pattern)
 
 
 def why_not(test: Test, kernel: str, kernels: list[str], long: bool) -> str:
@@ -153,16 +156,15 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         tests.append(Test("fuzz", ["./fuzz", "-r", "1", "-n", "200"], cwd=stress))
         tests.append(Test("soak", ["./soak", "-e", "40"], cwd=stress))
     tests += find_lib_tests()
-    bench = [str(ON_VETH), str(TOP / "samples/tpacket4/test.sh")]
+    bench = [ON_VETH, TOP / "samples/tpacket4/test.sh"]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
     tests += find_dpdk_tests(long)
     tests += find_tpgen_tests(long)
     tests += find_guide_tests(long)
     tests += find_igb_test(long)
-    switch = ["bash", str(TOP / "apps/tpswitch/tests/test.sh")]
-    tests.append(Test("tpswitch", switch, cwd=BUILD / "tpswitch"))
-    tool = ["bash", str(TOP / "apps/tp4/tests/test.sh")]
-    tests.append(Test("tp4", tool, cwd=BUILD / "tp4"))
+    for name in "tpswitch", "tp4":
+        command = ["bash", TOP / "apps" / name / "tests/test.sh"]
+        tests.append(Test(name, command, cwd=BUILD / name))
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":
@@ -172,20 +174,17 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
 
 def find_lib_tests() -> list[Test]:
     """The library's tests; other architectures have the first two of them."""
-    tests, obj = TOP / "tools/lib/tpacket4/tests", BUILD / ARCH / "lib"
-
-    def test(name: str, *command: str | Path) -> Test:
-        return Test(name, [str(word) for word in command], cwd=obj)
-
-    return [
-        test("lib", ON_VETH, "./lib_test", "tp4A", "tp4B"),
-        test("lib-byte-order", ON_VETH, tests / "byte_order.sh"),
-        test("lib-cxx", ON_VETH, "./lib_test_cxx", "tp4A", "tp4B"),
-        test("lib-debug", ON_VETH, "./lib_debug", "tp4A", "tp4B"),
-        test("lib-examples", ON_VETH, tests / "examples.sh"),
-        test("lib-ringtest", tests / "ringtest.sh"),
-        test("lib-shared-object", ON_VETH, tests / "shared_object.py", PAGE),
-    ]
+    tests = TOP / "tools/lib/tpacket4/tests"
+    commands = {
+        "lib": [ON_VETH, "./lib_test", "tp4A", "tp4B"],
+        "lib-byte-order": [ON_VETH, tests / "byte_order.sh"],
+        "lib-cxx": [ON_VETH, "./lib_test_cxx", "tp4A", "tp4B"],
+        "lib-debug": [ON_VETH, "./lib_debug", "tp4A", "tp4B"],
+        "lib-examples": [ON_VETH, tests / "examples.sh"],
+        "lib-ringtest": [tests / "ringtest.sh"],
+        "lib-shared-object": [ON_VETH, tests / "shared_object.py", PAGE],
+    }
+    return [Test(*item, cwd=BUILD / ARCH / "lib") for item in commands.items()]
 
 
 def find_tpgen_tests(long: bool) -> Iterator[Test]:
@@ -193,96 +192,78 @@ def find_tpgen_tests(long: bool) -> Iterator[Test]:
     tests, obj = TOP / "apps/tpgen/tests", BUILD / "tpgen"
     env = [] if long else ["env", "TPGEN_SHORT=1"]
     for name, program in ("tpgen", "./tpgen"), ("tpgen-sanitized", "sanitized/tpgen"):
-        command = [*env, str(ON_VETH), "python3", "-B", str(tests / "guest.py")]
-        yield Test(name, [*command, program, "tp4A", "tp4B"], cwd=obj)
-    yield Test("tpgen-examples", [str(tests / "examples.sh")], cwd=obj)
+        command = [*env, ON_VETH, *PYTHON, tests / "guest.py", program, "tp4A", "tp4B"]
+        yield Test(name, command, cwd=obj)
+    yield Test("tpgen-examples", [tests / "examples.sh"], cwd=obj)
 
 
-def find_stopped_test(name: str, driver: str, long: bool, nic: str) -> Iterator[Test]:
-    """A capture that is stopped, on two devices of this driver.
-
-    Its ring has 4,096 frames: more packets must come while it is stopped.
-    """
-    script = TOP / "ports/libpcap/tests/stopped.sh"
-    pcap = BUILD / "pcap"
-    if (pcap / "lib").exists():
-        command = ["bash", str(script), str(pcap), driver, "10000" if long else "6000"]
-        yield Test(name, command, cwd=pcap, vm=["--nic", nic] if nic else [])
+def find_port_tests(kind: str, driver: str, long: bool, *vm: str) -> Iterator[Test]:
+    """Those of ports/ that run on two devices of any driver, where the ports are built."""
+    if (PCAP / "lib").exists():
+        # The ring has 4,096 frames: more packets must come while the capture is stopped.
+        count = "10000" if long else "6000"
+        command = ["bash", PCAP_TESTS / "stopped.sh", PCAP, driver, count]
+        yield Test(f"{kind}-stopped", command, cwd=PCAP, vm=[*vm])
+    if vm and PLUGIN.exists():
+        command = [*PYTHON, DPDK_TESTS / "devices.py", PLUGIN.parent, driver]
+        yield Test(f"{kind}-dpdk", command, vm=[*vm])
 
 
 def find_pcap_tests(long: bool) -> Iterator[Test]:
     """Those of ports/libpcap, where that is built."""
-    pcap, port = BUILD / "pcap", TOP / "ports/libpcap/tests"
-    if not (pcap / "lib").exists():
+    if not (PCAP / "lib").exists():
         return
     for version in "v3", "v4", "zc":
         # V3 is what Debian's libpcap uses.
-        lib = [] if version == "v3" else ["env", f"LD_LIBRARY_PATH={pcap}/lib"]
-        command = [*lib, str(ON_VETH), "./pcap_test", version, "tp4A", "tp4B"]
-        yield Test(f"pcap-{version}", command, cwd=pcap / "testprogs")
-    yield from find_stopped_test("pcap-stopped", "veth", long, "")
-    burst = [str(TOP / "lab/measure/burst.py"), "--guest", "--buffers", "2048"]
-    yield Test("pcap-burst", [*burst, "--count", "30000"], cwd=pcap)
-    python = ["python3", "-B"]
-    for name, script in (("tcpdump", "side_by_side"), ("testprogs", "testprogs")):
-        command = [*python, f"{port}/{script}.py", str(pcap)]
-        command += ["--short"] if name == "tcpdump" and not long else []
-        yield Test(f"pcap-{name}", command, cwd=pcap)
+        lib = [] if version == "v3" else ["env", f"LD_LIBRARY_PATH={PCAP}/lib"]
+        command = [*lib, ON_VETH, "./pcap_test", version, "tp4A", "tp4B"]
+        yield Test(f"pcap-{version}", command, cwd=PCAP / "testprogs")
+    yield from find_port_tests("pcap", "veth", long)
+    burst = [LAB / "measure/burst.py", "--guest", "--buffers", "2048"]
+    yield Test("pcap-burst", [*burst, "--count", "30000"], cwd=PCAP)
+    tcpdump = [*PYTHON, PCAP_TESTS / "side_by_side.py", PCAP]
+    yield Test("pcap-tcpdump", tcpdump + ([] if long else ["--short"]), cwd=PCAP)
+    programs = [*PYTHON, PCAP_TESTS / "testprogs.py", PCAP]
+    yield Test("pcap-testprogs", programs, cwd=PCAP)
 
 
 def find_dpdk_tests(long: bool) -> Iterator[Test]:
     """Debian's programs on ports/dpdk, where that is built."""
-    plugin, tests = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
-    if plugin.exists():
-        short = [] if long else ["--short"]
-        sanitized = plugin.parent / "sanitized" / plugin.name
-        for name, driver in ("dpdk", plugin), ("dpdk-sanitized", sanitized):
-            command = ["python3", "-B", str(tests / "testpmd.py"), str(driver)]
-            yield Test(name, command + short)
-        command = ["python3", "-B", str(tests / "programs.py"), str(plugin.parent)]
-        yield Test("dpdk-programs", command + short)
-
-
-def find_dpdk_test(name: str, driver: str, nic: str) -> Iterator[Test]:
-    """Some of them on two devices of this driver"""
-    script = TOP / "ports/dpdk/tests/devices.py"
-    if (BUILD / "dpdk/librte_net_tpacket4.so").exists():
-        command = ["python3", "-B", str(script), str(BUILD / "dpdk"), driver]
-        yield Test(name, command, vm=["--nic", nic])
+    commands = {
+        "dpdk": ["testpmd.py", PLUGIN],
+        "dpdk-sanitized": ["testpmd.py", PLUGIN.parent / "sanitized" / PLUGIN.name],
+        "dpdk-programs": ["programs.py", PLUGIN.parent],
+    }
+    for name, (script, path) in commands.items() if PLUGIN.exists() else ():
+        command = [*PYTHON, DPDK_TESTS / script, path]
+        yield Test(name, command + ([] if long else ["--short"]))
 
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:
     """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
     if ARCH or not (TPACKET4 / "zc_ports.sh").exists():
         return
+    mtu, valid = "TPACKET4_PORT_MTU=1500", "TPACKET4_PORT_VALID=1"
+    dma = "virtio,iommu_platform=on,disable-legacy=on"
+    small = f"{'-f contents' if long else '-v both'} {VIRTIO_SMALL}"
+    short, tap = ("", "") if long else (VIRTIO_SHORT, VIRTIO_TAP)
     kinds = {
-        "split": "virtio",
-        "packed": "virtio,packed=on",
-        "dma": "virtio,iommu_platform=on,disable-legacy=on",
-        "small": "virtio,mrg_rxbuf=off",
-        "tap": "virtio-tap,rss=on,hash=on",
-        "fanout": "virtio",
+        "split": ("virtio", [], short),
+        "packed": ("virtio,packed=on", [], short),
+        "dma": (dma, [], short),
+        "small": ("virtio,mrg_rxbuf=off", [mtu], small),
+        "tap": ("virtio-tap,rss=on,hash=on", [valid], tap),
+        "fanout": ("virtio", ["TPACKET4_PORT_TEST=zc_fanout"], ""),
     }
     if BASE != BASES[0]:  # which has neither leases nor AF_XDP here
         # AF_XDP needs the DMA API
-        kinds["netkit"] = kinds["xsk"] = kinds["dma"]
-    for kind, nic in kinds.items():
-        env = ["env", *([] if long else FAST)]
-        some = [] if long else VIRTIO_SHORT.split()
-        if kind == "small":
-            env.append("TPACKET4_PORT_MTU=1500")
-            contents = "-f contents" if long else "-v both"
-            some = f"{contents} {VIRTIO_SMALL}".split()
-        if kind == "tap":
-            env.append("TPACKET4_PORT_VALID=1")
-            some = [] if long else VIRTIO_TAP.split()
-        if kind in ("netkit", "xsk", "fanout"):
-            env.append(f"TPACKET4_PORT_TEST=zc_{kind}")
-            some = []
-        command = [*env, "bash", "zc_ports.sh", *some]
+        for kind in "netkit", "xsk":
+            kinds[kind] = (dma, [f"TPACKET4_PORT_TEST=zc_{kind}"], "")
+    for kind, (nic, more, cases) in kinds.items():
+        env = ["env", *([] if long else FAST), *more]
+        command = [*env, "bash", "zc_ports.sh", *cases.split()]
         yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
-    yield from find_stopped_test("virtio-stopped", "virtio_net", long, "virtio")
-    yield from find_dpdk_test("virtio-dpdk", "virtio_net", "virtio")
+    yield from find_port_tests("virtio", "virtio_net", long, "--nic", "virtio")
     # A machine of its own, whose log has what a suspended console would lose.
     yield Test(
         "virtio-suspend",
@@ -296,14 +277,14 @@ def find_igb_test(long: bool) -> Iterator[Test]:
     """A stock driver with AF_XDP's zero-copy mode, on QEMU's own device."""
     if ARCH or BASE == BASES[0]:  # whose igb lacks that mode
         return
-    command = ["env", f"BASE={BASE}", "bash", str(LAB / "run/card")]
+    command = ["env", f"BASE={BASE}", "bash", LAB / "run/card"]
     command += [*([] if long else ["-s"]), "eth0", "eth1"]
     yield Test("igb", command, vm=["--nic", "igb"])
 
 
 def find_guide_tests(long: bool) -> Iterator[Test]:
     """The code of the page for authors of drivers, as a driver."""
-    command = ["env", f"BUILD={BUILD}", "bash", str(LAB / "run/modules/guide.sh")]
+    command = ["env", f"BUILD={BUILD}", "bash", LAB / "run/modules/guide.sh"]
     command += [] if long else ["2"]
     yield Test("guide", command)
     yield Test("guide-bounce", command, vm=["--append", BOUNCE])
@@ -319,8 +300,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         script: str, name: str, nic: str, *env: str, cases: str = "", boot: str = ""
     ) -> Test:
         path = XL710 / "tests" / f"{script}.sh"
-        command = ["env", f"BUILD={BUILD}", *short, *env, "bash", str(path)]
-        command += cases.split()
+        command = ["env", f"BUILD={BUILD}", *short, *env, "bash", path, *cases.split()]
         vm = ["--nic", nic, *(["--append", boot] if boot else [])]
         item = Test(f"xl710-{name}", command, cwd=path.parent, vm=vm)
         if item.row().cpus != "2":
@@ -352,14 +332,8 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("tp4", "suspend", "xl710", "TP4_PARTS=suspend", boot=AWAKE),
         test("tp4", "fanout", "xl710", "TP4_PARTS=fanout"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
+        *find_port_tests("xl710", "i40e", long, "--nic", "xl710", "--qemu"),
     ]
-    on_two = [
-        *find_stopped_test("xl710-stopped", "i40e", long, "xl710"),
-        *find_dpdk_test("xl710-dpdk", "i40e", "xl710"),
-    ]
-    for item in on_two:
-        item.vm.append("--qemu")
-        tests.append(item)
     if BASE != BASES[0]:  # which cannot lease queues
         tests.append(test("tp4", "netkit", "xl710", "TP4_PARTS=netkit"))
     return tests
@@ -368,8 +342,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
 def find_host_tests() -> list[Test]:
     if ARCH in ("i386", "arm"):
         name = f"kunit-{ARCH}"
-        log = BUILD / f"test/host/{name}.log"
-        command = [str(LAB / "run/kunit"), ARCH, str(log)]
+        command = [LAB / "run/kunit", ARCH, BUILD / f"test/host/{name}.log"]
         return [Test(name, command, "host", TOP)]
     if ARCH:
         return []
@@ -378,10 +351,10 @@ def find_host_tests() -> list[Test]:
         unit = ["python3", "-B", "-m", "unittest", "-q", path.stem]
         name = path.stem.replace("test_", "lab-")
         tests.append(Test(name, unit, "host", path.parent))
-    tests.append(Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710))
-    unit = [str(TOP / "apps/tpgen/tests/unit.sh")]
-    tests.append(Test("tpgen-unit", unit, "host", TOP))
-    rings = [str(LAB / "stress/run"), "fuzz", "rings"]
-    command = ["env", "OPERATIONS=1e8", "SEED=1", *rings]
-    tests.append(Test("rings", command, "host", TOP))
-    return tests
+    rings = ["env", "OPERATIONS=1e8", "SEED=1", LAB / "stress/run", "fuzz", "rings"]
+    return [
+        *tests,
+        Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710),
+        Test("tpgen-unit", [TOP / "apps/tpgen/tests/unit.sh"], "host", TOP),
+        Test("rings", rings, "host", TOP),
+    ]

@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 def start(
-    command: Sequence[str],
+    command: Sequence[str | Path],
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
     pipe: bool = True,

@@ -59,7 +59,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.running: dict[str, float] = {}
+        self.running: dict[str, float] = {}  # since when
         self.start = self.last = time.monotonic()
         self.done = self.all = 0
         threading.Thread(target=self.watch, daemon=True).start()
@@ -69,24 +69,14 @@ class Progress:
             self.last = time.monotonic()
             print(*lines, sep="\n", flush=True)
 
-    def begin(self, what: str) -> None:
-        with self.lock:
-            self.running[what] = time.monotonic()
-
-    def end(self, what: str) -> None:
-        with self.lock:
-            self.running.pop(what, None)
-            self.done += 1
-
     def watch(self) -> None:
         while True:
             time.sleep(1)
             now = time.monotonic()
-            with self.lock:
-                some = [f"{w} ({int(now - t)} s)" for w, t in self.running.items()]
-                quiet = now - self.last >= self.SILENCE and some
-            if quiet:
+            running = self.running.copy()
+            if running and now - self.last >= self.SILENCE:
                 minutes, seconds = divmod(int(now - self.start), 60)
+                some = [f"{what} ({int(now - t)} s)" for what, t in running.items()]
                 self.say(
                     f"... {minutes}:{seconds:02}, {self.done} of {self.all} tests"
                     f" done, now {', '.join(some)}"
@@ -146,14 +136,15 @@ def report(where: str, test: Test, code: int, text: str, start: float) -> Result
     if result.failed:
         lines.append(f"       all it said: {base.relative_to(TOP)}.out")
         result.failures = [line for line in lines if " skipped: " not in line]
-    progress.end(f"{where} {test.name}")
+    progress.running.pop(f"{where} {test.name}", None)
+    progress.done += 1
     progress.say(*lines)
     return result
 
 
 def run_host(test: Test) -> Result:
     start = time.monotonic()
-    progress.begin(f"host {test.name}")
+    progress.running[f"host {test.name}"] = start
     process = proc.start(test.command, test.cwd)
     assert process.stdout
     text = process.stdout.read().decode(errors="replace")
@@ -185,7 +176,7 @@ def run_boot(
         for test in tests:
             (where / f"{test.name}.log").unlink(missing_ok=True)
             words = [test.name, test.kind, str(test.cwd), str(test.timeout * slow)]
-            file.write("\t".join([*words, shlex.join(test.command)]) + "\n")
+            file.write("\t".join([*words, shlex.join(map(str, test.command))]) + "\n")
     command = [str(LAB / "run/vm"), "-k", kernel, "-l", str(log)]
     command += [*boot_options, *tests[0].vm]
     if kernel == "gcov":
@@ -213,7 +204,7 @@ def run_boot(
             settle()
             start = time.monotonic() if current else start
             current, code, said = left.pop(0), 125, ""
-            progress.begin(f"{kernel} {current.name}")
+            progress.running[f"{kernel} {current.name}"] = time.monotonic()
         elif line.startswith("@@ end "):
             code = int(line.split()[-1])
         else:
@@ -236,60 +227,16 @@ def run_boot(
     return total, left, spare
 
 
-def run(kernel: str, tests: list[Test]) -> Result:
-    """Run tests, in as few boots as they live through."""
+def run_group(where: str, tests: list[Test]) -> Result:
+    """Run tests on the host, or in as few boots as they live through."""
     total, spare = Result(), 2
     while tests:
-        result, tests, spare = run_boot(kernel, tests, spare)
+        if where == "host":
+            result, tests = run_host(tests[0]), tests[1:]
+        else:
+            result, tests, spare = run_boot(where, tests, spare)
         total.add(result)
     return total
-
-
-def step(title: str, name: str, *command: str) -> Result:
-    """One visible step, see lab/build/step; its result is empty if it is done."""
-    log = BUILD / "log" / name
-    result = Result()
-    args = [str(LAB / "build/step"), title, str(log), *command]
-    process = proc.start(args, pipe=False)
-    code = proc.finish(process)
-    if code == SKIP:
-        result.skipped = 1
-    elif code:
-        result.failed = 1
-        result.failures = [f"{title}: {log.relative_to(TOP)} says why"]
-    return result
-
-
-def build(kernel: str) -> Result:
-    script = str(LAB / "build/kernel")
-    return step(f"building the {kernel} kernel", kernel, script, kernel)
-
-
-def build_programs(what: str) -> Result:
-    return step(f"building {what}", what, str(LAB / "build/progs"), what)
-
-
-def build_qemu(total: Result) -> str:
-    """Make QEMU with the XL710; return its path, or nothing."""
-    script = str(LAB / "build/qemu")
-    result = step("building QEMU with the XL710", "qemu", script)
-    total.add(result)
-    if result.failed or result.skipped:
-        return ""
-    process = proc.start([script, "--print"])
-    assert process.stdout
-    path = process.stdout.read().decode().split("\n")[-2]
-    proc.finish(process)
-    return path
-
-
-def run_group(where: str, tests: list[Test]) -> Result:
-    if where != "host":
-        return run(where, tests)
-    result = Result()
-    for test in tests:
-        result.add(run_host(test))
-    return result
 
 
 def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
@@ -316,45 +263,36 @@ def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
                 total.add(job.result())
 
 
-class Choice:
-    """Which tests run, and why the others do not."""
+def step(total: Result, title: str, name: str, *command: str) -> bool:
+    """One visible step, a command of lab/build; see lab/build/step."""
+    log = BUILD / "log" / name
+    script = str(LAB / "build" / command[0])
+    args = [str(LAB / "build/step"), title, str(log), script, *command[1:]]
+    code = proc.finish(proc.start(args, pipe=False))
+    if code == SKIP:
+        total.skipped += 1
+    elif code:
+        total.failed += 1
+        total.failures.append(f"{title}: {log.relative_to(TOP)} says why")
+    return code == 0
 
-    def __init__(self, patterns: list[str], kernels: list[str], long: bool) -> None:
-        self.patterns, self.kernels, self.long = patterns, kernels, long
-        self.left_out: list[str] = []
 
-    def of(self, tests: Iterable[Test], kernel: str) -> list[tuple[str, Test]]:
-        """Those of the tests that run on a kernel, or on the host."""
-        chosen = []
-        for test in tests:
-            if not any(map(test.matches, self.patterns)):
-                continue
-            why = plan.why_not(test, kernel, self.kernels, self.long)
-            if why and test.name not in self.patterns:
-                self.left_out.append(f"{kernel} {test.name}: {why}")
-            else:
-                chosen.append((kernel, test))
-        return chosen
-
-    def only(self, tests: list[tuple[str, Test]]) -> bool:
-        """Does each pattern name one of these tests?"""
-        return all(any(t.name == p for _, t in tests) for p in self.patterns)
+def build_programs(what: str, total: Result) -> bool:
+    return step(total, f"building {what}", what, "progs", what)
 
 
 def build_all(kernels: list[str], total: Result) -> list[str]:
     """Build the series, its kernels and programs; return the kernels there are."""
-
-    def made(result: Result) -> bool:
-        total.add(result)
-        return not (result.failed or result.skipped)
-
-    command = [str(LAB / "build/series.py"), "tree", "--keep"]
-    if not made(step("applying the series", "tree", *command)):
+    if not step(total, "applying the series", "tree", "series.py", "tree", "--keep"):
         return []
     programs = PROGRAMS if not ARCH else ("selftests", "lib") if kernels else ()
-    kernels = [kernel for kernel in kernels if made(build(kernel))]
+    kernels = [
+        kernel
+        for kernel in kernels
+        if step(total, f"building the {kernel} kernel", kernel, "kernel", kernel)
+    ]
     for what in programs:
-        made(build_programs(what))
+        build_programs(what, total)
     if "plain" in kernels and not NET.with_name("net32").exists():
         total.skip("32-bit programs: no gcc -m32")
         progress.say("skipped: 32-bit programs: no gcc -m32")
@@ -366,15 +304,17 @@ def prepare_xl710(
 ) -> list[tuple[str, Test]]:
     """Build what the tests of the XL710 model need; return those that can run."""
     others = [pair for pair in tests if pair[1].name != "xl710-xskxceiver"]
-    if others != tests:
-        result = build_programs("xskxceiver")
-        total.add(result)
-        if result.failed or result.skipped:
-            tests = others
-    qemu = build_qemu(total) if tests else ""
+    if others != tests and not build_programs("xskxceiver", total):
+        tests = others
+    if not tests or not step(total, "building QEMU with the XL710", "qemu", "qemu"):
+        return []
+    process = proc.start([str(LAB / "build/qemu"), "--print"])
+    assert process.stdout
+    qemu = process.stdout.read().decode().split("\n")[-2]
+    proc.finish(process)
     for _, test in tests:
         test.vm.append(qemu)
-    return tests if qemu else []
+    return tests
 
 
 def main() -> int:
@@ -396,26 +336,39 @@ def main() -> int:
     args = parser.parse_args()
     if ARCH and ARCH not in ARCH_KERNELS:
         sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
-    kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
-    choice = Choice(args.tests.split(), kernels, args.long)
+    asked = kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
     total = Result()
     proc.stop_on_signals()
     if not args.long:
         boot_options.extend(EXPEDITED)
 
-    host = choice.of(plan.find_host_tests(), "host")
+    patterns = args.tests.split()
+    left_out: list[str] = []
+
+    def choose(tests: Iterable[Test], where: str) -> list[tuple[str, Test]]:
+        chosen = []
+        for test in tests:
+            if any(map(test.matches, patterns)):
+                why = plan.why_not(test, where, asked, args.long)
+                if why and test.name not in patterns:
+                    left_out.append(f"{where} {test.name}: {why}")
+                else:
+                    chosen.append((where, test))
+        return chosen
+
+    host = choose(plan.find_host_tests(), "host")
     if not args.list:
         (BUILD / "test/kcsan/races.txt").unlink(missing_ok=True)
     # The tests of a kernel show when it and the selftests are built.
-    if not args.list and (ARCH or not choice.only(host)):
+    if not args.list and (ARCH or not {*patterns} <= {test.name for _, test in host}):
         kernels = build_all(kernels, total)
     guest: list[tuple[str, Test]] = []
     xl710: list[tuple[str, Test]] = []
     for kernel in kernels:
-        guest += choice.of(plan.find_guest_tests(kernel, args.long), kernel)
-        guest += choice.of(plan.find_virtio_tests(args.long), kernel)
+        guest += choose(plan.find_guest_tests(kernel, args.long), kernel)
+        guest += choose(plan.find_virtio_tests(args.long), kernel)
         if not ARCH:
-            xl710 += choice.of(plan.find_xl710_tests(kernel, args.long), kernel)
+            xl710 += choose(plan.find_xl710_tests(kernel, args.long), kernel)
     if xl710 and not args.list:
         xl710 = prepare_xl710(xl710, total)
         if not xl710:
@@ -428,7 +381,7 @@ def main() -> int:
     if not tests and not total.failed and not total.skipped:
         sys.exit(f"test.py: no test matches {args.tests}; see --list")
     run_all(tests, total)
-    for line in choice.left_out:
+    for line in left_out:
         total.skip(line)
         print(f"       skipped: {line}; TESTS= names it to run it")
     if total.failed:
