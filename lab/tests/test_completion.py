@@ -6,7 +6,7 @@ import os
 import pty
 import re
 import select
-import subprocess
+import signal
 import tempfile
 import time
 import unittest
@@ -38,26 +38,15 @@ class CompletionTest(unittest.TestCase):
         sources = "".join(f". {TOP / name}\n" for name in FILES)
         rc.write_text(SET_UP + sources)
         self.text = ""
-        self.tty, slave = pty.openpty()
-        self.addCleanup(os.close, self.tty)
-        command = ["bash", "--noprofile", "--rcfile", str(rc), "-i"]
         env = {"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": directory.name}
-        self.bash = subprocess.Popen(
-            command,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            env=env,
-            cwd=directory.name,
-        )
-        os.close(slave)
-        self.addCleanup(self.end)
+        pid, self.tty = pty.fork()
+        if not pid:
+            os.chdir(directory.name)
+            os.execvpe("bash", ["bash", "--noprofile", "--rcfile", rc, "-i"], env)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        self.addCleanup(os.close, self.tty)
         self.until("ready: ")
-
-    def end(self) -> None:
-        self.bash.kill()
-        self.bash.wait()
 
     def until(self, pattern: str) -> str:
         """The first group of the pattern, when the terminal has shown it."""

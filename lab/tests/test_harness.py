@@ -66,6 +66,18 @@ def clean_environ(**more: str) -> dict[str, str]:
     return env | more
 
 
+def output(script: Path, *arguments: str, **env: str) -> tuple[int, str]:
+    run = subprocess.run(
+        [script, *arguments],
+        env=clean_environ(**env),
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return run.returncode, run.stdout
+
+
 class HarnessTest(unittest.TestCase):
     def setUp(self) -> None:
         self.top = self.clone()
@@ -175,37 +187,26 @@ class HarnessTest(unittest.TestCase):
         self.assertEqual(list((self.top / "tmp").iterdir()), [], out)
         self.assertNotRegex(out, r"\d+ passed.*\n\Z")  # it does not go on to its end
 
-    def stop_both_ways(self, target: str, fake: str) -> None:
-        for number, group in (signal.SIGINT, True), (signal.SIGTERM, False):
-            with self.subTest(target=target, fake=fake, number=number):
-                (self.top / "hangs").unlink(missing_ok=True)
-                self.stop(target, fake, number, group)
-
     # --- Ctrl-C and SIGTERM ---------------------------------------------------
 
-    def test_a_signal_ends_make_test_in_a_boot(self) -> None:
-        self.stop_both_ways("test", "hang:qemu")
+    def stop_both_ways(self, target: str, *hangs: str) -> None:
+        for name in hangs:
+            for number, group in (signal.SIGINT, True), (signal.SIGTERM, False):
+                with self.subTest(target=target, hangs=name, number=number):
+                    (self.top / "hangs").unlink(missing_ok=True)
+                    self.stop(target, f"hang:{name}", number, group)
 
-    def test_a_signal_ends_make_test_in_a_build(self) -> None:
-        self.stop_both_ways("test", "hang:kernel:debug")
-
-    def test_a_signal_ends_make_test_in_a_test_of_the_host(self) -> None:
-        self.stop_both_ways("test", "hang:qtest")
+    def test_a_signal_ends_make_test(self) -> None:
+        self.stop_both_ways("test", "qemu", "kernel:debug", "qtest")
 
     def test_a_signal_ends_make_check(self) -> None:
-        self.stop_both_ways("check", "hang:shellcheck")
+        self.stop_both_ways("check", "shellcheck")
 
-    def test_a_signal_ends_make_demo_in_a_boot(self) -> None:
-        self.stop_both_ways("demo", "hang:qemu")
+    def test_a_signal_ends_make_demo(self) -> None:
+        self.stop_both_ways("demo", "qemu", "kernel:plain")
 
-    def test_a_signal_ends_make_demo_in_a_build(self) -> None:
-        self.stop_both_ways("demo", "hang:kernel:plain")
-
-    def test_a_signal_ends_ci_run_in_a_boot(self) -> None:
-        self.stop_both_ways(".ci/run", "hang:qemu")
-
-    def test_a_signal_ends_background_jobs_of_ci_run(self) -> None:
-        self.stop_both_ways(".ci/run", "hang:ruff")
+    def test_a_signal_ends_ci_run_and_its_background_jobs(self) -> None:
+        self.stop_both_ways(".ci/run", "qemu", "ruff")
 
     def test_a_signal_as_the_exit_trap_begins_does_not_end_it(self) -> None:
         script = """. lab/lib.sh; on_exit echo tidied
@@ -258,12 +259,9 @@ class HarnessTest(unittest.TestCase):
         self.assertNotIn(not_run, ran)
 
     def test_a_kernel_that_cannot_be_built_hides_no_other(self) -> None:
-        self.check_failure(
-            "fail:kernel:debug", "plain tpacket4_abi", "debug tpacket4_abi"
-        )
-        self.check_failure(
-            "fail:kernel:plain", "debug tpacket4_abi", "plain tpacket4_abi"
-        )
+        for bad, good in ("debug", "plain"), ("plain", "debug"):
+            runs, not_run = f"{good} tpacket4_abi", f"{bad} tpacket4_abi"
+            self.check_failure(f"fail:kernel:{bad}", runs, not_run)
 
     def test_qemu_that_cannot_be_built_hides_no_other_test(self) -> None:
         self.check_failure("fail:qemu.sh", "debug tpacket4_abi", "plain xl710-tp4")
@@ -334,15 +332,7 @@ class DepsTest(unittest.TestCase):
         (self.bin / name).chmod(0o755)
 
     def deps(self, path: str, script: Path) -> tuple[int, str]:
-        run = subprocess.run(
-            [str(script), "demo"],
-            env=clean_environ(PATH=path),
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        return run.returncode, run.stdout
+        return output(script, "demo", PATH=path)
 
     def without_apt(self, *more: str) -> tuple[int, str]:
         """A PATH with all commands except those of apt and dpkg, and `more`."""
@@ -372,19 +362,19 @@ class DepsTest(unittest.TestCase):
         self.assertNotIn("bison", out)
         self.assertIn("no apt", out)
 
-    def test_without_a_network_it_skips(self) -> None:
+    def failed_install(self, complaint: str) -> tuple[int, str]:
         self.fake("dpkg-query", "exit 1")
         self.fake("sudo", 'exec "$@"')
-        self.fake("apt-get", "echo 'E: Temporary failure resolving' >&2; exit 100")
-        code, out = self.deps(f"{self.bin}:{os.environ['PATH']}", LAB / "build/deps")
+        self.fake("apt-get", f"echo 'E: {complaint}' >&2; exit 100")
+        return self.deps(f"{self.bin}:{os.environ['PATH']}", LAB / "build/deps")
+
+    def test_without_a_network_it_skips(self) -> None:
+        code, out = self.failed_install("Temporary failure resolving")
         self.assertEqual(code, 4, out)
         self.assertIn("skipped: no network: cannot install", out)
 
     def test_an_error_of_apt_is_none_of_the_network(self) -> None:
-        self.fake("dpkg-query", "exit 1")
-        self.fake("sudo", 'exec "$@"')
-        self.fake("apt-get", "echo 'E: Unable to locate package' >&2; exit 100")
-        code, out = self.deps(f"{self.bin}:{os.environ['PATH']}", LAB / "build/deps")
+        code, out = self.failed_install("Unable to locate package")
         self.assertEqual(code, 1, out)
 
 
@@ -392,23 +382,16 @@ class RuffTest(unittest.TestCase):
     def test_without_a_network_ruff_is_skipped(self) -> None:
         with tempfile.TemporaryDirectory(prefix="tpacket4-ruff.") as cache:
             (Path(cache) / "tpacket4").mkdir()
-            nobody = "http://127.0.0.1:9/"
-            env = clean_environ(
+            code, out = output(
+                LAB / "run/check",
+                *("--one", "ruff"),
                 XDG_CACHE_HOME=cache,
-                PIP_INDEX_URL=nobody,
+                PIP_INDEX_URL="http://127.0.0.1:9/",
                 PIP_RETRIES="0",
                 PIP_CONFIG_FILE="/dev/null",
             )
-            run = subprocess.run(
-                [str(LAB / "run/check"), "--one", "ruff"],
-                env=env,
-                check=False,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            self.assertEqual(run.returncode, 4, run.stdout)
-            self.assertIn("no network", run.stdout)
+            self.assertEqual(code, 4, out)
+            self.assertIn("no network", out)
             self.assertEqual(list((Path(cache) / "tpacket4").iterdir()), [])
 
 

@@ -11,30 +11,11 @@ from pathlib import Path
 
 LAB = Path(__file__).resolve().parents[1]
 # Commands that change the machine, or take long; stubs report that they were called.
-WORKERS = [
-    "apt-get",
-    "apt-cache",
-    "dpkg-query",
-    "dpkg-deb",
-    "dpkg-source",
-    "sudo",
-    "git",
-    "make",
-    "gcc",
-    "ccache",
-    "ip",
-    "ethtool",
-    "mount",
-    "modprobe",
-    "unshare",
-    "chroot",
-    "mmdebstrap",
-    "pip",
-    "timeout",
-    "qemu-system-x86_64",
-    "qemu-system-aarch64",
-    "qemu-system-s390x",
-]
+WORKERS = """
+apt-get apt-cache dpkg-query dpkg-deb dpkg-source sudo git make gcc ccache ip ethtool mount
+modprobe unshare chroot mmdebstrap pip timeout qemu-system-x86_64 qemu-system-aarch64
+qemu-system-s390x
+"""
 STUB = '#!/bin/sh\necho "${0##*/} $*" >>"$CALLED"\nexit 99\n'
 
 
@@ -56,7 +37,7 @@ class HelpTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
         for name in "bin", "home", "cwd":
             (self.root / name).mkdir()
-        for name in WORKERS:
+        for name in WORKERS.split():
             stub = self.root / "bin" / name
             stub.write_text(STUB)
             stub.chmod(0o755)
