@@ -10,16 +10,14 @@ As files, a patch called SLUG is: its place and its new files in series/series,
 its message in series/SLUG.msg, the new files themselves, whole, at their place
 in the kernel tree, and for each FILE that it changes FILE.d/SLUG.patch.
 
-On Linux 7.3, FILE.d/SLUG@7.3.patch replaces FILE.d/SLUG.patch; if FILE is new in
-SLUG, it changes FILE. Likewise, SLUG@6.12.patch is for 6.12 only. A patch that changes
-nothing on a base is left out there. Another kernel takes the edits of the base whose
-version is nearest. An import on 7.3 writes the differences from the files without @ to
-files with @7.3.
+CONTRIBUTING.md describes edits for one base only (SLUG@7.3.patch). Another kernel takes
+those of the base whose version is nearest.
 
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
-first line; a set of one patch needs none. `send`, next to the mails, is a script that
-calls git send-email with the recipients that get_maintainer.pl lists.
+first line; a set of one patch needs none.
+
+With FORCE=1, tree and import overwrite changes of the other side.
 
 Commits have fixed dates, and authors from the first Signed-off-by line: the
 same files give the same hashes everywhere. A note (refs/notes/slug) ties a
@@ -27,6 +25,7 @@ commit to its slug; git keeps it in --amend, rebase and autosquash.
 """
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -37,7 +36,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,27 +47,21 @@ from lab.build.place import BASES, BUILD, TOP
 LINUX = BUILD / "linux"
 WHERE = LINUX.relative_to(TOP)
 OUT = TOP / "out" / "series"
+FORCE = bool(os.getenv("FORCE"))  # overwrite changes of the other side
 MANIFEST = Path("series/series")
 MAX_SET = 15  # the limit of netdev
 # Directories without files of the series
 NOT_MAILED = ("apps", "build", "lab", "out", "ports", "series", ".ci", ".git")
-SKIP = 4  # kselftest's exit code for it
 EPOCH = 946684800  # 2000-01-01, the base commit's date; each patch is a minute later
 # The commit of build/linux that was last assembled or imported
 SYNCED = "refs/tpacket4/synced"
 # In build/linux's configuration: a hash of what went into it, and its last commit
 MADE = "tpacket4.made"
 NOTES = "refs/notes/slug"
-DIFF = ["-U3", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]
-DIFF += ["--diff-algorithm=myers", "--src-prefix=a/", "--dst-prefix=b/"]
 
 
 class Error(Exception):
     """User error; the message explains it."""
-
-
-class Skip(Exception):
-    """There is no base, as there is no network; the message explains it."""
 
 
 @dataclass
@@ -98,32 +91,6 @@ class Patch:
 # --- git ---------------------------------------------------------------------
 
 
-def git(
-    *args: str, stdin: bytes | None = None, env: dict[str, str] | None = None
-) -> bytes:
-    """Run git in build/linux, without the user's configuration."""
-    base = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    run = subprocess.run(
-        ["git", "-C", str(LINUX), *args],
-        check=False,
-        input=stdin,
-        capture_output=True,
-        env=os.environ | base | ident("series", "series@localhost", 0) | (env or {}),
-    )
-    if run.returncode:
-        raise Error(run.stderr.decode(errors="replace").strip() or f"git {args[0]}")
-    return run.stdout
-
-
-def text(*args: str) -> str:
-    return git(*args).decode().strip()
-
-
-def status(untracked: str) -> list[str]:
-    """The differences from HEAD, as git status --porcelain prints them: `XY path`."""
-    return git("status", "--porcelain", untracked).decode().splitlines()
-
-
 def ident(name: str, email: str, number: int) -> dict[str, str]:
     """The author and committer of the patch with this number."""
     env = {}
@@ -134,11 +101,45 @@ def ident(name: str, email: str, number: int) -> dict[str, str]:
     return env
 
 
-def resolve(ref: str) -> str | None:
+Env = dict[str, str]
+ENV = os.environ | ident("series", "series@localhost", 0)
+ENV |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def git(*args: str, stdin: bytes | None = None, env: Env | None = None) -> bytes:
+    """Run git in build/linux, without the user's configuration."""
+    run = subprocess.run(
+        ["git", "-C", str(LINUX), *args],
+        check=False,
+        input=stdin,
+        capture_output=True,
+        env=ENV | (env or {}),
+    )
+    if run.returncode:
+        raise Error(run.stderr.decode(errors="replace").strip() or f"git {args[0]}")
+    return run.stdout
+
+
+def text(*args: str, stdin: bytes | None = None, env: Env | None = None) -> str:
+    return git(*args, stdin=stdin, env=env).decode().strip()
+
+
+def resolve(name: str) -> str | None:
     try:
-        return text("rev-parse", "--verify", "-q", ref + "^{commit}")
+        return text("rev-parse", "--verify", "-q", name)
     except Error:
         return None
+
+
+def status() -> list[str]:
+    """The differences from HEAD, as git status --porcelain prints them: `XY path`."""
+    return git("status", "--porcelain", "-uall").decode().splitlines()
+
+
+@contextlib.contextmanager
+def scratch_index() -> Iterator[Env]:
+    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
+        yield {"GIT_INDEX_FILE": f"{scratch}/index"}
 
 
 # --- the series as files -----------------------------------------------------
@@ -151,84 +152,77 @@ def edit_path(path: str, slug: str, base: str) -> Path:
 
 def find_edits() -> Iterator[tuple[str, str, str]]:
     """All (path, slug, base) for which a path.d/slug[@base].patch exists."""
-    for root, dirs, files in os.walk(TOP):
-        if Path(root) == TOP:
-            dirs[:] = [d for d in dirs if d not in NOT_MAILED]
-        dirs.sort()
-        if root.endswith(".d"):
-            for name in sorted(files):
-                if name.endswith(".patch"):
-                    slug, _, base = name[:-6].partition("@")
-                    path = str(Path(root).relative_to(TOP))[:-2]
-                    yield path, slug, base
+    tops = [top for top in TOP.iterdir() if top.name not in NOT_MAILED]
+    for file in sorted(file for top in tops for file in top.rglob("*.patch")):
+        path, suffix = os.path.splitext(file.parent.relative_to(TOP))
+        if suffix == ".d":
+            slug, _, base = file.stem.partition("@")
+            yield path, slug, base
+
+
+def check_unique(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise Error(f"{MANIFEST}: the {what} {name} is listed twice")
 
 
 def read_manifest() -> tuple[str, list[tuple[str, str, list[str]]]]:
     """The comment at the start of the manifest, and its (slug, set, new files)."""
-    head = ""
-    sets = [""]
+    set_name = r"^\[([\w.-]+ [\w.-]+)\]$"
+    manifest = (TOP / MANIFEST).read_text()
+    head, *sets = re.split(set_name, manifest, flags=re.MULTILINE)
+    if re.search(r"^[^#\n]", head, re.MULTILINE):
+        raise Error(f"{MANIFEST}: a patch stands before the first [SET TREE]")
     entries: list[tuple[str, str, list[str]]] = []
-    for number, line in enumerate((TOP / MANIFEST).read_text().splitlines(), 1):
-        if line.startswith("#") and not sets[-1]:
-            head += line + "\n"
-        elif not line.strip() or line.startswith("#"):
-            continue
-        elif match := re.fullmatch(r"\[([\w.-]+ [\w.-]+)\]\s*", line):
-            sets.append(match[1])
-        elif not sets[-1]:
-            raise Error(f"{MANIFEST}:{number}: before the first [SET TREE]")
-        elif not line[0].isspace():
-            entries.append((line.strip(), sets[-1], []))
-        elif entries:
-            entries[-1][2].append(line.strip())
-        else:
-            raise Error(f"{MANIFEST}:{number}: a file before the first slug")
-    names = [name.split()[0] for name in sets[1:]]
-    for name in names:
-        if names.count(name) > 1:
-            raise Error(f"{MANIFEST}: the set {name} is listed twice")
-    slugs = [slug for slug, _, _ in entries]
-    for slug in slugs:
-        if not re.fullmatch(r"[\w.-]+", slug) or slugs.count(slug) > 1:
-            raise Error(f"{MANIFEST}: `{slug}` is not a slug, or is listed twice")
+    for name, lines in zip(sets[0::2], sets[1::2], strict=True):
+        for line in lines.splitlines():
+            if not line.strip() or line.startswith("#"):
+                continue
+            if not line[0].isspace():
+                entries.append((line.strip(), name, []))
+            elif entries:
+                entries[-1][2].append(line.strip())
+            else:
+                raise Error(f"{MANIFEST}: {line.strip()} stands before the first slug")
+    check_unique("set", [name.split()[0] for name in sets[0::2]])
+    check_unique("patch", [slug for slug, _, _ in entries])
+    check_unique("file", [name for _, _, names in entries for name in names])
+    for slug, _, _ in entries:
+        if not re.fullmatch(r"[\w.-]+", slug):
+            raise Error(f"{MANIFEST}: `{slug}` is not a slug")
     return head, entries
 
 
-def strays(owned: Iterable[str]) -> list[str]:
-    """Files in the kernel's directories that belong to no patch."""
-    tops = sorted({name.split("/")[0] for name in owned})
-    if not tops or not (TOP / ".git").exists():
-        return []
-    run = subprocess.run(
-        ["git", "-C", str(TOP), "ls-files", "--", *tops],
-        check=True,
-        capture_output=True,
+def check_strays(owned: set[str]) -> None:
+    """Raise if the kernel's directories have a file that belongs to no patch."""
+    others = [f":!{name}" for name in NOT_MAILED]
+    listed = subprocess.run(
+        ["git", "-C", str(TOP), "ls-files", "*/*", *others],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # TOP may be no git tree
         text=True,
     )
-    names = run.stdout.splitlines()
-    return [n for n in names if n not in owned and ".d/" not in n]
+    for name in sorted(set(listed.stdout.splitlines()) - owned):
+        raise Error(f"{name} belongs to no patch of {MANIFEST}")
 
 
 def read_series() -> list[Patch]:
     _, entries = read_manifest()
     series: dict[str, Patch] = {}
-    owner: dict[str, str] = {}
+    owned = set()
     for slug, name_of_set, names in entries:
         patch = series[slug] = Patch(slug, name_of_set)
         try:
             patch.message = (TOP / f"series/{slug}.msg").read_text().strip() + "\n"
             for name in names:
-                if name in owner:
-                    raise Error(f"{name} is new in both {owner[name]} and {slug}")
-                owner[name] = slug
                 executable = os.access(TOP / name, os.X_OK)
                 mode = "100755" if executable else "100644"
                 patch.new[name] = mode, (TOP / name).read_bytes()
         except OSError as err:
             where = f"{err.filename}: {err.strerror}"
             raise Error(f"patch {slug} in {MANIFEST}: {where}") from None
-    for name in strays(owner):
-        raise Error(f"{name} belongs to no patch of {MANIFEST}")
+        owned |= patch.new.keys()
     for path, slug, base in find_edits():
         file = edit_path(path, slug, base)
         if slug not in series:
@@ -236,6 +230,8 @@ def read_series() -> list[Patch]:
         if base and base not in BASES:
             raise Error(f"{file}: the bases are {' and '.join(BASES)}")
         series[slug].edits.setdefault(base, {})[path] = (TOP / file).read_bytes()
+        owned.add(str(file))
+    check_strays(owned)
     return list(series.values())
 
 
@@ -267,20 +263,16 @@ def write_series(series: list[Patch]) -> list[str]:
     for name in sorted(owned - want.keys()):
         (TOP / name).unlink(missing_ok=True)
         changed.append(f"removed {name}")
-        for parent in (TOP / name).parents:
-            if parent == TOP or any(parent.iterdir()):
-                break
-            parent.rmdir()
+        with contextlib.suppress(OSError):  # it is not empty
+            os.removedirs((TOP / name).parent)
     want[str(MANIFEST)] = "100644", manifest.encode()
     for name, (mode, data) in sorted(want.items()):
         file = TOP / name
-        executable = mode == "100755"
         if not file.exists() or file.read_bytes() != data:
             changed.append(f"{'wrote' if file.exists() else 'added'} {name}")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        if os.access(file, os.X_OK) != executable:
-            file.chmod(0o755 if executable else 0o644)
+        file.chmod(int(mode[-3:], 8))
     return changed
 
 
@@ -294,26 +286,14 @@ def author(patch: Patch) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def failed_hunk(diff: bytes, complaint: str) -> str:
-    """The hunk that git apply reports by its first old line."""
-    match = re.search(r"patch failed: .*:(\d+)", complaint)
-    if match:
-        for hunk in re.split(
-            r"^(?=@@ )", diff.decode(errors="replace"), flags=re.MULTILINE
-        ):
-            if re.match(rf"@@ -{match[1]}[, ]", hunk):
-                return hunk.rstrip()
-    return complaint
-
-
-def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
+def apply_diff(diff: bytes, env: Env) -> bool:
     """Apply it to the index; return whether all of its context matched."""
-    apply = ["apply", "--cached", "--whitespace=nowarn"]
+    # Another base can differ in the lines around it. If one line of context still
+    # matches, report it: builds and tests show whether it is right.
+    apply = ["apply", "--cached", "--whitespace=nowarn", "--verbose"]
     try:
         git(*apply, "-", stdin=diff, env=env)
     except Error as err:
-        # Another base can differ in the lines around it. If one line of context
-        # still matches, report it: builds and tests show whether it is right.
         try:
             git(*apply, "-C1", "-", stdin=diff, env=env)
         except Error:
@@ -322,7 +302,7 @@ def apply_diff(diff: bytes, env: dict[str, str]) -> bool:
     return True
 
 
-def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
+def apply_edit(name: Path, path: str, diff: bytes, env: Env) -> None:
     if re.findall(rb"^\+\+\+ (.*?)(?:\t.*)?$", diff, re.MULTILINE) != [
         f"b/{path}".encode()
     ]:
@@ -331,8 +311,12 @@ def apply_edit(name: Path, path: str, diff: bytes, env: dict[str, str]) -> None:
         if not apply_diff(diff, env):
             print(f"{name}: applied with less context: check it", file=sys.stderr)
     except Error as err:
-        hunk = failed_hunk(diff, str(err))
-        raise Error(f"{name} does not apply:\n\n{hunk}\n") from None
+        raise Error(f"{name} does not apply:\n\n{err}\n") from None
+
+
+def rank(version: str) -> int:
+    major, minor = version.split(".")
+    return 20 * int(major) + int(minor)  # 5.19 was followed by 6.0
 
 
 def nearest(commit: str) -> str:
@@ -341,51 +325,29 @@ def nearest(commit: str) -> str:
     numbers = re.findall(r"^(?:VERSION|PATCHLEVEL) = (\d+)$", makefile, re.MULTILINE)
     if len(numbers) != 2:
         raise Error("the base's Makefile has no version")
-
-    def rank(version: str) -> int:
-        major, minor = version.split(".")
-        return 20 * int(major) + int(minor)  # 5.19 was followed by 6.0
-
-    return min(BASES, key=lambda base: abs(rank(base) - rank(".".join(numbers))))
-
-
-def blob_in(commit: str, path: str) -> str | None:
-    try:
-        return text("rev-parse", "-q", "--verify", f"{commit}:{path}")
-    except Error:
-        return None
+    version = rank(".".join(numbers))
+    return min(BASES, key=lambda base: abs(rank(base) - version))
 
 
 def store(data: bytes) -> str:
-    return git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+    return text("hash-object", "-w", "--stdin", stdin=data)
 
 
 def without_at(patch: Patch, path: str, parent: str) -> str | None:
     """The blob that results from a patch of a file without @ in its name."""
     diff = patch.plain().get(path)
     new = patch.new.get(path)
-    blob = store(new[1]) if new else blob_in(parent, path)
+    blob = store(new[1]) if new else resolve(f"{parent}:{path}")
     if not diff or not blob:
         return blob
-    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
-        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+    with scratch_index() as env:
         entry = f"100644,{blob},{path}"
         git("update-index", "--add", "--cacheinfo", entry, env=env)
         try:
             apply_diff(diff, env)
         except Error:
             return None
-        return git("rev-parse", f":{path}", env=env).decode().strip()
-
-
-def needless(series: list[Patch], head: str, base: str) -> Iterator[Path]:
-    """Edits with this base's @ that change nothing."""
-    made = [patch for patch in series if patch.is_on(base)]
-    for number, patch in enumerate(reversed(made)):
-        commit = f"{head}~{number}"
-        for path in patch.edits.get(base, {}):
-            if without_at(patch, path, f"{commit}^") == blob_in(commit, path):
-                yield edit_path(path, patch.slug, base)
+        return text("rev-parse", f":{path}", env=env)
 
 
 def build_commits(commit: str, series: list[Patch]) -> str:
@@ -398,8 +360,7 @@ def build_commits(commit: str, series: list[Patch]) -> str:
         return made[1]
     head = commit
     base = nearest(commit)
-    with tempfile.TemporaryDirectory(prefix="tpacket4-index.") as scratch:
-        env = {"GIT_INDEX_FILE": f"{scratch}/index"}
+    with scratch_index() as env:
         git("read-tree", commit, env=env)
         there = set(git("ls-files", "-z", env=env).decode().split("\0"))
         made = [patch for patch in series if patch.is_on(base)]
@@ -414,11 +375,9 @@ def build_commits(commit: str, series: list[Patch]) -> str:
             for path, diff in patch.edits_on(base).items():
                 own = base if path in patch.edits.get(base, {}) else ""
                 apply_edit(edit_path(path, patch.slug, own), path, diff, env)
-            tree = git("write-tree", env=env).decode().strip()
+            args = ["commit-tree", text("write-tree", env=env), "-p", head]
             who = ident(*author(patch), number)
-            message = patch.message.encode()
-            args = ["commit-tree", tree, "-p", head]
-            head = git(*args, stdin=message, env=who).decode().strip()
+            head = text(*args, stdin=patch.message.encode(), env=who)
             git("notes", f"--ref={NOTES}", "add", "-f", "-m", patch.slug, head)
     git("config", MADE, f"{key} {head}")
     return head
@@ -427,16 +386,11 @@ def build_commits(commit: str, series: list[Patch]) -> str:
 def create_linux(repo: str) -> None:
     """Clone the cached base. Its pack is hard-linked, or copied if that is impossible,
     so that build/linux does not need the cache."""
-    new = LINUX.with_name("linux.new")
-    shutil.rmtree(new, ignore_errors=True)
-    LINUX.parent.mkdir(parents=True, exist_ok=True)
     clone = ["git", "clone", "-q", "--no-checkout", "-b", "base"]
-    if subprocess.run([*clone, repo, str(new)], check=False).returncode:
+    clone += ["-c", f"notes.rewriteRef={NOTES}", "-c", f"notes.displayRef={NOTES}"]
+    if subprocess.run([*clone, repo, str(LINUX)], check=False).returncode:
         raise Error("cannot clone the base")
-    new.rename(LINUX)
     git("remote", "remove", "origin")
-    git("config", "notes.rewriteRef", NOTES)
-    git("config", "notes.displayRef", NOTES)
     # The kernels' objects live in the tree, see lab/build/kernel.
     (LINUX / ".git/info/exclude").write_text("/build-*/\n")
     git("symbolic-ref", "HEAD", "refs/heads/series")
@@ -449,7 +403,7 @@ def check_untouched(series: list[Patch]) -> None:
     if head and head != resolve(SYNCED):
         raise Error(f"{WHERE} has commits that were not imported: {hint}")
     new = {name for patch in series for name in patch.new}
-    for line in status("-uall") if head else []:
+    for line in status() if head else []:
         if not line.startswith("??") or line[3:] in new:
             raise Error(f"{WHERE} has uncommitted edits ({line[3:]}): {hint}")
 
@@ -459,40 +413,37 @@ def build_on_first(repos: list[str], series: list[Patch]) -> tuple[str, str]:
 
     They begin with the newest. Those behind the one that is taken are deleted from
     the cache: their users have copies."""
-    for number, repo in enumerate(repos, 1):
-        git("fetch", "-q", repo, "+base:refs/tpacket4/base")
-        new = text("rev-parse", "refs/tpacket4/base")
+    newest, *older = repos
+    git("fetch", "-q", newest, "+base:refs/tpacket4/base")
+    new = text("rev-parse", "refs/tpacket4/base")
+    try:
+        head = build_commits(new, series)
+    except Error as err:
         title = text("log", "-1", "--format=%s", new)
-        try:
-            head = build_commits(new, series)
-        except Error as err:
-            err = Error(f"{err}\nThe base is {title}.")
-            if resolve("HEAD") and new != resolve("base"):
-                port = f"git -C {WHERE} rebase --onto {new[:12]} base"
-                err = Error(f"{err}\nTo port the series: {port}; make import")
-            if number == len(repos):
-                raise err from None
-            print(f"{err}\nUntil then, the previous release is used.", file=sys.stderr)
-            continue
-        for old in repos[number:]:
-            shutil.rmtree(old, ignore_errors=True)  # another clone may do the same
-        return new, head
-    raise Error("no base kernel")
+        report = f"{err}\nThe base is {title}."
+        if resolve("HEAD") and new != resolve("base"):
+            port = f"git -C {WHERE} rebase --onto {new[:12]} base"
+            report += f"\nTo port the series: {port}; make import"
+        if not older:
+            raise Error(report) from None
+        print(f"{report}\nUntil then, the previous release is used.", file=sys.stderr)
+        return build_on_first(older, series)
+    for old in older:
+        shutil.rmtree(old, ignore_errors=True)  # another clone may do the same
+    return new, head
 
 
-def tree(force: bool, keep: bool) -> str:
+def tree(keep: bool) -> str:
     series = read_series()
     base = subprocess.run([TOP / "lab/build/base"], check=False, stdout=subprocess.PIPE)
-    if base.returncode == SKIP:
-        raise Skip("skipped: no base kernel, and no network to fetch it")
-    if base.returncode:
-        raise Error("no base kernel")
+    if base.returncode:  # it has printed why
+        sys.exit(base.returncode)
     repos = base.stdout.decode().splitlines()
     if not (LINUX / ".git").exists():
         if LINUX.exists():
             raise Error(f"{WHERE} is not a git tree: remove it")
         create_linux(repos[0])
-    if not force:
+    if not FORCE:
         try:
             check_untouched(series)
         except Error as err:
@@ -502,18 +453,15 @@ def tree(force: bool, keep: bool) -> str:
     new, head = build_on_first(repos, series)
     title = text("log", "-1", "--format=%s", new)
     before = resolve("HEAD")
-    if force and before and before != resolve(SYNCED):
+    if FORCE and before and before != resolve(SYNCED):
         print(f"{WHERE} was {before[:12]} (see git reflog)", file=sys.stderr)
     git("update-ref", "refs/heads/base", new)
     # Only files that differ are written: kernel builds stay incremental.
     git("symbolic-ref", "HEAD", "refs/heads/series")
     git("reset", "-q", "--hard", head)
     git("update-ref", SYNCED, head)
-    base = nearest(new)
-    for name in needless(series, head, base):
-        print(f"{name}: not needed on {title}; git rm it", file=sys.stderr)
     count = text("rev-list", "--count", f"{new}..{head}")
-    return f"{WHERE}: {count} patches on {title}, with the edits for {base}"
+    return f"{WHERE}: {count} patches on {title}, with the edits for {nearest(new)}"
 
 
 # --- from commits to files ---------------------------------------------------
@@ -534,14 +482,14 @@ def choose_slug(commit: str, subject: str, known: dict[str, str], used: set) -> 
 def read_commit(commit: str, slug: str) -> Patch:
     patch = Patch(slug, message=text("log", "-1", "--format=%B", commit) + "\n")
     author(patch)
-    raw = git("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", commit)
+    raw = git("diff-tree", "-r", "-z", "--no-commit-id", commit)
     fields = raw.decode().split("\0")
     for meta, path in zip(fields[0::2], fields[1::2], strict=False):
         old_mode, mode, _, blob, status = meta.lstrip(":").split()
         if status == "A" and mode in ("100644", "100755"):
             patch.new[path] = mode, git("cat-file", "blob", blob)
         elif status == "M" and mode == old_mode:
-            diff = git("diff-tree", "-p", *DIFF, "--no-commit-id", commit, "--", path)
+            diff = git("diff-tree", "-p", "--no-commit-id", commit, "--", path)
             start = diff.find(b"--- a/")
             if start < 0:
                 raise Error(f"{slug}: {path} is binary")
@@ -598,7 +546,7 @@ def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
     plain = dict(old.plain())
     first = dict(old.edits.get(BASES[0], {}))
     for path in sorted({*patch.new, *patch.plain(), *old.plain()}):
-        blob = blob_in(commit, path)
+        blob = resolve(f"{commit}:{path}")
         if path in old.new:
             if path in patch.new:
                 patch.new[path] = patch.new[path][0], old.new[path][1]
@@ -607,7 +555,7 @@ def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
         if blob == without_at(old, path, f"{commit}^"):
             continue
         if path in old.new and blob:
-            diff = git("diff", *DIFF, store(old.new[path][1]), blob)
+            diff = git("diff", store(old.new[path][1]), blob)
             hunks = diff[diff.find(b"@@ ") :]
             own[path] = f"--- a/{path}\n+++ b/{path}\n".encode() + hunks
         elif path in patch.plain():
@@ -617,19 +565,19 @@ def keep_apart(patch: Patch, old: Patch, base: str, commit: str) -> None:
     patch.edits = old.edits | {"": plain, BASES[0]: first, base: own}
 
 
-def import_(force: bool) -> str:
+def import_() -> str:
     head = resolve("HEAD")
     if not head:
         raise Error(f"no {WHERE} to import from: make tree first")
     for state in "rebase-merge", "rebase-apply":
         if (LINUX / ".git" / state).exists():
             raise Error(f"finish the rebase in {WHERE} first")
-    for line in status("-uall"):
+    for line in status():
         if not line.startswith("??"):
             raise Error(f"{WHERE} has uncommitted edits ({line[3:]})")
         print(f"not in a commit, not imported: {line[3:]}", file=sys.stderr)
     old = read_series()
-    if not force:
+    if not FORCE:
         check_files_synced(old)
 
     base, *commits = text("rev-list", "--reverse", "HEAD").split()
@@ -772,17 +720,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=["tree", "import", "format"])
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        default=bool(os.getenv("FORCE")),
-        help="overwrite changes of the other side",
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help="tree: keep a build/linux that has changes",
-    )
+    keep = "tree: keep a build/linux that has changes"
+    parser.add_argument("--keep", action="store_true", help=keep)
     args = parser.parse_args()
     # Remove temporary files on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -791,14 +730,11 @@ def main() -> int:
     fcntl.flock(os.open(BUILD, os.O_RDONLY), fcntl.LOCK_EX)
     try:
         if args.command == "tree":
-            print(tree(args.force, args.keep))
+            print(tree(args.keep))
         elif args.command == "import":
-            print(import_(args.force))
+            print(import_())
         else:
             print(format_())
-    except Skip as err:
-        print(f"series.py: {err}", file=sys.stderr)
-        return SKIP
     except Error as err:
         print(f"series.py: {err}", file=sys.stderr)
         return 1

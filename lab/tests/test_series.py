@@ -43,15 +43,8 @@ class SeriesTest(unittest.TestCase):
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tpacket4-series."))
         self.addCleanup(shutil.rmtree, self.top)
-        for name in (
-            "lib.sh",
-            "build/base",
-            "build/fetch.sh",
-            "build/place.py",
-            "build/series.py",
-        ):
-            self.write(f"lab/{name}", (LAB / name).read_text())
-            (self.top / "lab" / name).chmod(0o755)
+        shutil.copytree(LAB / "build", self.top / "lab/build")
+        shutil.copy(LAB / "lib.sh", self.top / "lab")
         self.linux = self.top / "build/linux"
         self.kernel = self.top / "kernel"
         self.env = os.environ | {
@@ -118,6 +111,17 @@ class SeriesTest(unittest.TestCase):
         text = (self.linux / name).read_text()
         self.assertIn(old, text)
         (self.linux / name).write_text(text.replace(old, new))
+
+    def fix(self, commit: str) -> None:
+        """Put what was replaced into this commit."""
+        self.git("commit", "-qa", "--fixup", commit)
+        self.git("rebase", "-q", "-i", "--autosquash", "base")
+
+    def commit(self, subject: str, name: str) -> None:
+        """Commit everything, with a new file of this name."""
+        (self.linux / name).write_text("int more;\n")
+        self.git("add", "-A")
+        self.git("commit", "-qm", MESSAGE.format(subject))
 
     def test_round_trip(self) -> None:
         self.series("tree")
@@ -207,9 +211,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("frist.cover: series/series has no set frist", said)
         (self.top / "series/frist.cover").unlink()
         for number in range(16):
-            (self.linux / f"net/{number}.c").write_text("int i;\n")
-            self.git("add", "-A")
-            self.git("commit", "-qm", MESSAGE.format(f"net: add {number}"))
+            self.commit(f"net: add {number}", f"net/{number}.c")
         self.assertIn("import first", self.series("format", fail=True))
         self.series("import")
         self.write("series/first.cover", "net: a series\n\nWhy it is.\n")
@@ -222,9 +224,7 @@ class SeriesTest(unittest.TestCase):
         self.series("import")
         self.assertEqual((self.top / "series/series").read_text(), MANIFEST)
         # a new one joins the one before it, wherever it is put
-        (self.linux / "net/more.c").write_text("int more;\n")
-        self.git("add", "-A")
-        self.git("commit", "-qm", MESSAGE.format("net: more"))
+        self.commit("net: more", "net/more.c")
         self.git("tag", "more")
         self.git("reset", "-q", "--hard", "more~2")
         self.git("cherry-pick", "more", "more~1")
@@ -264,10 +264,8 @@ class SeriesTest(unittest.TestCase):
 
     def test_new_commit_is_a_new_patch(self) -> None:
         self.series("tree")
-        (self.linux / "net/more.c").write_text("int more;\n")
         self.replace("net/other.c", "return 5", "return 50")
-        self.git("add", "-A")
-        self.git("commit", "-qm", MESSAGE.format("net: Do MORE, now"))
+        self.commit("net: Do MORE, now", "net/more.c")
         self.series("import")
         files = self.files()
         slug = "net-do-more-now"
@@ -291,8 +289,8 @@ class SeriesTest(unittest.TestCase):
         self.write("net/old.c.d/two.patch", bad)
         said = self.series("tree", fail=True)
         self.assertIn("net/old.c.d/two.patch does not apply", said)
-        self.assertIn("@@ -20,7 +20,7 @@", said)
-        self.assertIn("-\treturn 44;", said)
+        self.assertIn("\n\treturn 44;\n", said)
+        self.assertIn("net/old.c:20", said)
         self.assertIn("The base is Linux ", said)
 
     def test_nothing_unimported_is_lost(self) -> None:
@@ -308,7 +306,8 @@ class SeriesTest(unittest.TestCase):
         self.write("net/new.c", CODE + "int there;\n")
         self.assertIn("changed since", self.series("import", fail=True))
         self.assertTrue((self.top / "net/new.c").read_text().endswith("there;\n"))
-        self.series("tree", "--force")
+        self.env["FORCE"] = "1"
+        self.series("tree")
         self.assertIn("net: do three", self.git("log", "-1", "--format=%s"))
 
     def test_only_what_differs_is_written(self) -> None:
@@ -325,9 +324,7 @@ class SeriesTest(unittest.TestCase):
     def test_foreign_files_are_safe(self) -> None:
         self.series("tree")
         self.write("net/ours.txt", "not of the series\n")
-        (self.linux / "net/ours.txt").write_text("clash\n")
-        self.git("add", "-A")
-        self.git("commit", "-qm", MESSAGE.format("net: clash"))
+        self.commit("net: clash", "net/ours.txt")
         before = self.files()
         self.assertIn("not a file of the series", self.series("import", fail=True))
         self.assertEqual(self.files(), before)
@@ -349,13 +346,10 @@ class SeriesTest(unittest.TestCase):
         self.series("tree")
         self.assertTrue((self.linux / "net/third.c").exists())
 
-    def test_port_to_a_newer_base(self) -> None:
-        self.series("tree")
-        newer = CODE.replace("\treturn 2;", "\tint a;\n\treturn 2;")
-        newer = newer.replace("function_2", "renamed_2")
-        self.write("kernel/net/old.c", newer)
-        said = self.series("tree", fail=True)
-        self.assertRegex(said, "rebase --onto [0-9a-f]{12} base")
+    def test_less_context_is_reported(self) -> None:
+        self.write("kernel/net/old.c", CODE.replace("function_4", "renamed_4"))
+        said = self.series("tree")
+        self.assertIn("net/old.c.d/two.patch: applied with less context", said)
 
     def release(self, number: int, code: str, deb: bool = True) -> None:
         """From now on, apt lists 6.12.<number> and, with deb, has it."""
@@ -374,7 +368,6 @@ class SeriesTest(unittest.TestCase):
         self.run_in(self.top, "dpkg-deb", "-b", "deb", "apt.deb")
         get = f"cp {self.top}/apt.deb ." if deb else "echo no such file; exit 100"
         self.write("bin/apt-get", f"#!/bin/sh\n{get}\n")
-        self.write("bin/dpkg-query", "#!/bin/sh\nexit 1\n")
         for path in (self.top / "bin").iterdir():
             path.chmod(0o755)
 
@@ -382,7 +375,6 @@ class SeriesTest(unittest.TestCase):
         del self.env["KERNEL"]
         self.env["PATH"] = f"{self.top}/bin:{self.env['PATH']}"
         self.release(1, CODE)
-        shutil.copy(LAB / "build/tar2git.py", self.top / "lab/build")
         self.series("tree")
         cache = self.top / "cache/tpacket4"
 
@@ -405,7 +397,7 @@ class SeriesTest(unittest.TestCase):
             said = self.series("tree")
             self.assertIn("does not apply", said)
             self.assertIn(f"The base is Linux 6.12.{number}.", said)
-            self.assertRegex(said, "To port the series: .*; make import")
+            self.assertRegex(said, "rebase --onto [0-9a-f]{12} base; make import")
             self.assertIn("on Linux 6.12.2,", said)
         self.release(5, CODE)
         self.assertIn("on Linux 6.12.5,", self.series("tree"))
@@ -418,16 +410,6 @@ class SeriesTest(unittest.TestCase):
         makefile = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
         self.write("kernel/Makefile", makefile)
         self.write("kernel/net/old.c", CODE.replace(old, new))
-
-    def test_each_base_has_its_own_tree(self) -> None:
-        said = self.series("tree")
-        self.assertIn("build/linux: 3 patches on Linux 6.12.1", said)
-        self.assertIn("the edits for 6.12", said)
-        self.use_7_3()
-        said = self.series("tree")
-        self.assertIn("build/7.3/linux: 3 patches on Linux 7.3.4", said)
-        self.assertIn("the edits for 7.3", said)
-        self.assertTrue((self.top / "build/linux/net/new.c").exists())
 
     def test_nearest_base(self) -> None:
         for version, base in ("5.10", "6.12"), ("6.15", "6.12"), ("7.1", "7.3"):
@@ -468,8 +450,7 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(self.series("import"), "nothing changed")
         self.assertIn("return 4 + 2", (self.linux / "net/old.c").read_text())
         self.replace("net/old.c", "return 4 + 2", "return 4 + 7")
-        self.git("commit", "-qa", "--fixup", "HEAD^")
-        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        self.fix("HEAD^")
         self.assertEqual(self.series("import"), "wrote net/old.c.d/two@6.12.patch")
         # a patch that goes takes them all along
         self.git("rebase", "-q", "--onto", "HEAD~2", "HEAD~1")
@@ -492,8 +473,8 @@ class SeriesTest(unittest.TestCase):
         self.assertNotIn("net: do newer", self.git("log", "--format=%s"))
         self.use_7_3()
         said = self.series("tree")
-        self.assertIn("4 patches on Linux 7.3.4", said)
-        self.assertNotIn("not needed", said)
+        self.assertIn("build/7.3/linux: 4 patches on Linux 7.3.4", said)
+        self.assertTrue((self.top / "build/linux/net/new.c").exists())
         self.series("import")
         self.assertEqual(self.series("import"), "nothing changed")
         self.assertEqual(self.files().keys(), files.keys())
@@ -510,8 +491,7 @@ class SeriesTest(unittest.TestCase):
         self.assertFalse([name for name in plain if "@" in name])
         for name, was in ("old.c", "return 2 + 1"), ("new.c", "return 3"):
             self.replace(f"net/{name}", was, f"{was}00")
-        self.git("commit", "-qa", "--fixup", "HEAD~2")
-        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        self.fix("HEAD~2")
         said = self.series("import")
         names = "net/new.c.d/one@7.3.patch", "net/old.c.d/one@7.3.patch"
         self.assertEqual(said, "\n".join(f"added {name}" for name in names))
@@ -520,11 +500,9 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual({n: files[n] for n in plain}, plain)
         self.assertIn(b"\n+\treturn 300;", files[names[0]])
         self.assertIn(b"\n+\treturn 2 + 100;", files[names[1]])
-        self.series("tree", "--force")
         for name, was in ("old.c", "return 2 + 1"), ("new.c", "return 3"):
             self.replace(f"net/{name}", f"{was}00", was)
-        self.git("commit", "-qa", "--fixup", "HEAD~2")
-        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        self.fix("HEAD~2")
         said = self.series("import")
         self.assertEqual(said, "\n".join(f"removed {name}" for name in names))
         self.assertEqual(self.files(), plain)
@@ -534,20 +512,11 @@ class SeriesTest(unittest.TestCase):
         self.series("tree")
         self.series("import")
         self.replace("net/old.c", "return 2 + 1", "return 2")
-        self.git("commit", "-qa", "--fixup", "HEAD~2")
-        self.git("rebase", "-q", "-i", "--autosquash", "base")
+        self.fix("HEAD~2")
         said = self.series("import").splitlines()
         here = "net/old.c.d/one"
         self.assertEqual(said, [f"removed {here}.patch", f"added {here}@6.12.patch"])
         self.assertEqual(self.series("import"), "nothing changed")
-
-    def test_needless_edits_are_reported(self) -> None:
-        self.use_7_3()
-        self.write("net/old.c.d/two@7.3.patch", edit("net/old.c", 4, 2))
-        self.write("net/old.c.d/three@7.3.patch", edit("net/old.c", 7, 2))
-        said = self.series("tree")
-        self.assertIn("old.c.d/two@7.3.patch: not needed on Linux 7.3.4", said)
-        self.assertEqual(said.count("not needed"), 1)
 
     def test_mistakes_are_reported(self) -> None:
         self.write("net/old.c.d/two@8.1.patch", edit("net/old.c", 1, 1))
@@ -557,7 +526,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("no patch four", self.series("tree", fail=True))
         (self.top / "net/old.c.d/four.patch").unlink()
         self.write("series/series", MANIFEST + "\tnet/new.c\n")
-        self.assertIn("new in both one and three", self.series("tree", fail=True))
+        self.assertIn("the file net/new.c is listed twice", self.series("tree", fail=True))
         self.write("series/series", MANIFEST + "\tnet/other.c\n")
         self.write("net/other.c", CODE)
         self.assertIn("exists before it", self.series("tree", fail=True))
@@ -566,6 +535,11 @@ class SeriesTest(unittest.TestCase):
         self.write("series/series", MANIFEST + "[first net]\n")
         self.assertIn("set first is listed twice", self.series("tree", fail=True))
         self.write("series/series", MANIFEST)
+        self.run_in(self.top, "git", "init", "-q")
+        self.run_in(self.top, "git", "add", "net")
+        said = self.series("tree", fail=True)
+        self.assertIn("net/other.c belongs to no patch", said)
+        self.run_in(self.top, "git", "rm", "-qf", "net/other.c")
         self.write("series/two.msg", "net: no sign\n")
         self.assertIn("Signed-off-by", self.series("tree", fail=True))
 
