@@ -5,11 +5,19 @@
 # lab/lib.sh.
 
 # apt_lists DIR deb|deb-src [SED]: fetches package lists to DIR, with the machine's
-# sources edited by the sed script. The machine's own lists are not changed.
+# sources edited by the sed script, and with the configuration in DIR/conf, if there is one.
+# The machine's own lists are not changed.
 apt_lists() {
 	local apt=$1 type=$2 edit=${3:-} f n=0
 
 	mkdir -p "$apt"/{sources.d,lists/partial,cache/archives/partial,get}
+	cat >>"$apt/conf" <<-CONF
+	Dir::Etc::sourcelist "/dev/null";
+	Dir::Etc::sourceparts "$apt/sources.d";
+	Dir::State::lists "$apt/lists";
+	Dir::Cache "$apt/cache";
+	APT::Sandbox::User "$(id -un)";
+	CONF
 	for f in /etc/apt/sources.list.d/*.sources; do
 		[ -f "$f" ] || continue
 		n=$((n + 1))
@@ -31,13 +39,24 @@ apt_lists() {
 
 # own_apt DIR COMMAND...: apt-get or apt-cache with the lists in DIR
 own_apt() {
-	local apt=$1
+	"$2" -c "$1/conf" "${@:3}"
+}
 
-	shift
-	"$1" -o Dir::Etc::sourcelist=/dev/null \
-		-o Dir::Etc::sourceparts="$apt/sources.d" \
-		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
-		-o APT::Sandbox::User="$(id -un)" "${@:2}"
+# unpack APT DIR PACKAGE...: unpacks binary packages to DIR, with the lists in APT
+unpack() {
+	local deb
+
+	(cd "$1/get" && own_apt "$1" apt-get -qq download "${@:3}") >&2 || return
+	for deb in "$1"/get/*.deb; do
+		dpkg-deb -x "$deb" "$2" || return
+		rm "$deb"
+	done
+}
+
+# cannot_fetch APT WHAT: ends the script with the reason
+cannot_fetch() {
+	! says_no_network "$1/log" || skip "no network: cannot fetch $2"
+	die "cannot fetch $2"
 }
 
 # fetch_package PACKAGE DIR [SUITE]: unpacks a binary package to DIR/root; the rest of DIR
@@ -49,11 +68,7 @@ fetch_package() {
 	rm -rf "$apt"
 	[ ! "${3:-}" ] || rename="s/\\b$(codename)\\b/$3/g"
 	apt_lists "$apt" deb "$rename"
-	(cd "$apt/get" && own_apt "$apt" apt-get -qq download "$package") >&2 || {
-		[ ! -s "$apt/log" ] || skip "no network: cannot fetch $package"
-		die "the package $package cannot be fetched"
-	}
-	dpkg-deb -x "$apt/get"/*.deb "$apt/root"
+	unpack "$apt" "$apt/root" "$package" || cannot_fetch "$apt" "the package $package"
 }
 
 # fetch_source PACKAGE DIR [SUITE]: unpacks Debian's source package to DIR, that of the
@@ -77,11 +92,7 @@ fetch_source() {
 		rm -f "$apt/get"/*
 	done
 	set -- "$apt/get"/*.dsc
-	if [ ! -f "$1" ]; then
-		[ ! -s "$apt/log" ] ||
-			skip "no network: cannot fetch the source of $package"
-		die "no version of the source package $package can be fetched"
-	fi
+	[ -f "$1" ] || cannot_fetch "$apt" "a version of the source package $package"
 	note "unpacking"
 	dpkg-source --no-check -x "$1" "$apt/source" >/dev/null
 	rm -rf "$dir"
@@ -92,7 +103,7 @@ fetch_source() {
 # unpack_program PACKAGE DIR SUITE...: unpacks a binary package, and those that it depends on
 # and this machine lacks, to DIR in the cache, from the first of these suites that has it
 unpack_program() {
-	local package=$1 dir=$2 tmp=$CACHE/tmp.$1 suite names='' tool code deb
+	local package=$1 dir=$2 tmp=$CACHE/tmp.$1 suite names='' tool code
 
 	shift 2
 	mkdir -p "$CACHE"
@@ -119,9 +130,6 @@ s/^\(deb .*\) $code \(.*\)/&\n\1 $code-backports \2/"
 	fi
 	note "unpacking $package from $suite"
 	# shellcheck disable=SC2086 # one word a package
-	(cd "$tmp/get" && own_apt "$tmp" apt-get -qq -t "$suite" download $names) >&2
-	for deb in "$tmp"/get/*.deb; do
-		dpkg-deb -x "$deb" "$tmp/root"
-	done
+	unpack "$tmp" "$tmp/root" -t "$suite" $names
 	mv "$tmp/root" "$dir"
 }
