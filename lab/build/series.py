@@ -386,10 +386,13 @@ def build_commits(commit: str, series: list[Patch]) -> str:
 def create_linux(repo: str) -> None:
     """Clone the cached base. Its pack is hard-linked, or copied if that is impossible,
     so that build/linux does not need the cache."""
+    new = LINUX.with_name("linux.new")
+    shutil.rmtree(new, ignore_errors=True)
     clone = ["git", "clone", "-q", "--no-checkout", "-b", "base"]
     clone += ["-c", f"notes.rewriteRef={NOTES}", "-c", f"notes.displayRef={NOTES}"]
-    if subprocess.run([*clone, repo, str(LINUX)], check=False).returncode:
+    if subprocess.run([*clone, repo, str(new)], check=False).returncode:
         raise Error("cannot clone the base")
+    new.rename(LINUX)
     git("remote", "remove", "origin")
     # The kernels' objects live in the tree, see lab/build/kernel.
     (LINUX / ".git/info/exclude").write_text("/build-*/\n")
