@@ -522,7 +522,7 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("no patch four", self.series("tree", fail=True))
         (self.top / "net/old.c.d/four.patch").unlink()
         self.write("series/series", MANIFEST + "\tnet/new.c\n")
-        self.assertIn("the file net/new.c is listed twice", self.series("tree", fail=True))
+        self.assertIn("net/new.c is listed twice", self.series("tree", fail=True))
         self.write("series/series", MANIFEST + "\tnet/other.c\n")
         self.write("net/other.c", CODE)
         self.assertIn("exists before it", self.series("tree", fail=True))
