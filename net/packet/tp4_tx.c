@@ -275,7 +275,10 @@ static void tp4_tx_add_to_batch(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	}
 
 	pkt->ubuf.ops = &tp4_tx_ubuf_ops;
-	pkt->ubuf.flags = SKBFL_ZEROCOPY_FRAG;
+	/* A clone, for example for a timestamp, must not replace the frames of
+	 * this skb by copies: the driver may have mapped them.
+	 */
+	pkt->ubuf.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&pkt->ubuf.refcnt, 1);
 	/* The pages may outlive the skb. */
 	refcount_inc(&tx->q->sk->sk_wmem_alloc);

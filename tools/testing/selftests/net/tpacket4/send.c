@@ -6,6 +6,7 @@
 
 #include <linux/filter.h>
 #include <linux/if_tun.h>
+#include <linux/net_tstamp.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
@@ -202,6 +203,28 @@ TEST_F(send, blocking_send_interrupted)
 	EXPECT_EQ(1, recv_one(&self->rx, WAIT_MS));
 	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
 	EXPECT_EQ(2U, self->tx.errors[0]);
+}
+
+/* A timestamp is of a clone of the packet. The frame is not returned before the
+ * packet itself is freed, as a driver may have mapped it.
+ */
+TEST_F(send, stamped_packet_keeps_its_frame)
+{
+	int on = SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE;
+	struct msghdr msg = { };
+
+	pkt_len = LONG_LEN;
+	ASSERT_EQ(0, setsockopt(self->tx.fd, SOL_SOCKET, SO_TIMESTAMPING, &on,
+				sizeof(on)));
+	ASSERT_EQ(0, hold_queue(if_a));
+	ASSERT_EQ(0, post_one(&self->tx, 0));
+	EXPECT_EQ(LONG_LEN, pv4_kick(&self->tx, MSG_DONTWAIT));
+	EXPECT_EQ(0U, pv4_reap(&self->tx));
+	EXPECT_LE(0, recvmsg(self->tx.fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT));
+	EXPECT_EQ(0U, pv4_reap(&self->tx));
+	ASSERT_EQ(0, release_queue(if_a));
+	EXPECT_EQ(0, recv_one(&self->rx, WAIT_MS));
+	EXPECT_TRUE(pv4_reap_all(&self->tx, WAIT_MS));
 }
 
 /* splice() relies on that no more is sent than what it has, but the ring may
