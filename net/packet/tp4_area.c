@@ -50,7 +50,8 @@
  *
  * Context: Process context, may sleep.
  * Return: 0, -EINVAL if the struct is too short, -E2BIG if a member that this
- * kernel does not know is not 0, or -EFAULT.
+ * kernel does not know is not 0 or if the struct is longer than a page, or
+ * -EFAULT.
  */
 int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 		    unsigned int optlen)
@@ -59,6 +60,8 @@ int tp4_copy_option(void *to, size_t size, size_t least, sockptr_t optval,
 
 	if (optlen < least)
 		return -EINVAL;
+	if (optlen > PAGE_SIZE)
+		return -E2BIG;
 	/* copy_struct_from_sockptr() does not check the rest of user memory. */
 	if (optlen > size) {
 		ret = check_zeroed_sockptr(optval, size, optlen - size);

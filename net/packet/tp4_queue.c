@@ -401,7 +401,7 @@ bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 	/* Pairs with the barrier in tp4_rx_wake(). */
 	smp_mb();
 	/* On 32-bit machines, @out wraps around to 0. */
-	if (out)
+	if (out && !q->returned)
 		q->returned = true;
 	if (!q->returned)
 		return false;

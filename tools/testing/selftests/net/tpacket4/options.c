@@ -252,6 +252,30 @@ TEST_F(options, memreg_sizes_and_tail)
 				sizeof(opt.req)));
 }
 
+TEST_F(options, structs_longer_than_a_page)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	struct tpacket_memreg_req req = {
+		.addr = (unsigned long)self->area,
+		.len = AREA_FRAMES * 2048,
+		.frame_size = 2048,
+	};
+	char *opt = calloc(1, page + 1);
+	unsigned int k;
+
+	ASSERT_NE(NULL, opt);
+	memcpy(opt, &req, sizeof(req));
+	EXPECT_EQ(-E2BIG, pv4_setopt(self->fd, PACKET_MEMREG, opt, page + 1));
+	EXPECT_EQ(0, pv4_setopt(self->fd, PACKET_MEMREG, opt, page));
+	memset(opt, 0, page);
+	for (k = 0; k < ARRAY_SIZE(ring_opts); k++) {
+		EXPECT_EQ(-E2BIG, pv4_setopt(self->fd, ring_opts[k], opt,
+					     page + 1));
+		EXPECT_EQ(0, pv4_setopt(self->fd, ring_opts[k], opt, page));
+	}
+	free(opt);
+}
+
 /* ---- options of V1 to V3 ---- */
 
 static int get_int(int fd, int opt)
