@@ -14,6 +14,7 @@
  * @error:	errno that frames are returned with when the array is freed
  * @queue_pair:	queue pair of the device
  * @dev:	the device
+ * @seen:	the device that the socket is bound to, for the program
  * @need_wakeup: last argument of tp4a_need_wakeup()
  * @kick:	lets the driver look for empty frames, in a softirq (Rx)
  * @refill:	calls @kick when too few frames were posted (Rx)
@@ -26,6 +27,7 @@ struct tp4_zc_ring {
 	int			error;
 	int			queue_pair;
 	struct net_device	*dev;
+	struct net_device	*seen;
 	bool			need_wakeup;
 	void			(*kick)(struct tp4_zc_ring *ring);
 	struct hrtimer		refill;

@@ -300,7 +300,7 @@ __tp4a_write_meta(const struct tp4_packet_array *a,
 	u32 flags;
 
 	flags = tp4_meta_from_data(to, (void *)from + first->offset, first->len,
-				   tp4a_zc_ring(a)->dev);
+				   tp4a_zc_ring(a)->seen);
 	if (first->flags & TP4F_CSUM_VALID)
 		flags |= TP4_META_RX_CSUM_VALID;
 	if (!(first->flags & TP4F_HASH)) {

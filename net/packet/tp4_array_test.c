@@ -674,6 +674,7 @@ static void driver_metadata_reaches_ring(struct kunit *test)
 	t->rx.q.meta = TP4_META;
 	t->rx.q.sk = &po->sk;
 	t->rx.end.dev = dev;
+	t->rx.end.seen = dev;
 	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	KUNIT_ASSERT_TRUE(test, tp4a_has_meta(t->rxa));
@@ -2177,6 +2178,7 @@ static void copies_have_offloads(struct kunit *test)
 		t->rx.q.flags = ways[i / 2].flags;
 		t->rx.q.meta = i % 2 ? TP4_META : 0;
 		t->rx.end.dev = dev;
+		t->rx.end.seen = dev;
 		xdp_new(test, &xdp, ways[i / 2].func);
 		if (!ways[i / 2].func)
 			xdp.prog = NULL;

@@ -140,6 +140,7 @@ static void start(struct kunit *test, u8 type, bool copy)
 	t->ring.q = &t->feed.q;
 	t->ring.error = ECANCELED;
 	t->ring.dev = t->dev;
+	t->ring.seen = t->dev;
 	t->ring.fanout = tp4_fanout_new(t->group, t->dev, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t->ring.fanout);
 	t->a = tp4a_rx_new(&t->ring, ELEMS, NULL);

@@ -206,12 +206,15 @@ EXPORT_SYMBOL_IF_KUNIT(tp4_zc_is_taken);
 static bool tp4_zc_take_tx(struct packet_sock *po)
 {
 	struct tp4_queue *q = po->tp4_queue[TP4_TX];
+	int left = HZ / 20 + 1;
 
 	if (!q)
 		return true;
-	/* A sender can hold the lock for long, all others release it soon. */
+	/* A sender can hold the lock for long. All others release it soon, but
+	 * there may be many, and RTNL is held here.
+	 */
 	while (!mutex_trylock(&po->pg_vec_lock)) {
-		if (READ_ONCE(q->sending))
+		if (READ_ONCE(q->sending) || !left--)
 			return false;
 		schedule_timeout_uninterruptible(1);
 	}
@@ -289,6 +292,7 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	zc->rx.q = rx;
 	zc->rx.error = ECANCELED;
 	zc->rx.dev = dev;
+	zc->rx.seen = dev;
 	zc->rx.queue_pair = n - 1;
 	zc->rx.kick = tp4_zc_kick_rx;
 	zc->tx.q = tx;

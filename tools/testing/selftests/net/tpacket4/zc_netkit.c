@@ -167,14 +167,21 @@ FIXTURE(netkit) {
 };
 
 /* Opens it in the container; 0 or -errno. */
-static int open_nk(struct _test_data_netkit *self, struct zc *z, int n)
+static int open_cfg(struct _test_data_netkit *self, struct zc *z,
+		    const struct zc_cfg *cfg)
 {
-	struct zc_cfg cfg = { .ifname = if_nk, .n = n };
 	int err = enter_netns(self->container);
 
 	if (!err)
-		err = zc_open(z, &cfg);
+		err = zc_open(z, cfg);
 	return setns(self->home, CLONE_NEWNET) ? -errno : err;
+}
+
+static int open_nk(struct _test_data_netkit *self, struct zc *z, int n)
+{
+	struct zc_cfg cfg = { .ifname = if_nk, .n = n };
+
+	return open_cfg(self, z, &cfg);
 }
 
 /* Enters zero-copy mode on v4b itself; 0 or -errno. */
@@ -257,6 +264,24 @@ TEST_F(netkit, packets)
 	expect_passes(_metadata, &self->a, &self->nk);
 }
 
+/* They name the device that the socket is bound to. */
+TEST_F(netkit, metadata)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_nk, .n = NK_QUEUE + 1, .headroom = 64,
+		.meta = true,
+	};
+	char buf[BUF_SIZE];
+
+	zc_close(&self->nk);
+	ASSERT_EQ(0, open_cfg(self, &self->nk, &cfg));
+	ASSERT_EQ(0, zc_send_seq(&self->a, 100, 0));
+	ASSERT_EQ(100, zc_recv(&self->nk, buf, sizeof(buf), WAIT_MS));
+	ASSERT_EQ(0, enter_netns(self->container));
+	EXPECT_EQ(if_nametoindex(if_nk), self->nk.s.got.ifindex);
+	ASSERT_EQ(0, setns(self->home, CLONE_NEWNET));
+}
+
 /* The lease outlives the socket. */
 TEST_F(netkit, reopened)
 {
@@ -291,6 +316,17 @@ TEST_F(netkit, xdp)
 }
 
 /* ---- refused ---- */
+
+/* The stack's copies would be packets of the physical device. */
+TEST_F(netkit, to_stack)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_nk, .n = NK_QUEUE + 1, .to_stack = true,
+	};
+
+	zc_close(&self->nk);
+	EXPECT_EQ(-EOPNOTSUPP, open_cfg(self, &self->nk, &cfg));
+}
 
 TEST_F(netkit, second_socket)
 {
