@@ -111,7 +111,8 @@ static struct bpf_prog *xsk_tp4_prog;
  * @addrs:	mapping of the area, and of @page behind it
  * @page:	has the skb_shared_info of a packet with several frames
  * @umem:	the area, as the pool sees it
- * @xs:		what packets are redirected to; only @flush_node and @pool are used
+ * @xs:		what packets are redirected to; only @flush_node and @pool are used,
+ *		and its socket has no family
  * @fill:	fill ring of the pool, which stays empty
  * @complete:	its completion ring, which is not used
  * @send:	has the number of Tx descriptors
@@ -244,6 +245,19 @@ static void xsk_tp4_has_frames(struct xsk_tp4 *t)
 		return;
 	t->no_frames = false;
 	tp4a_need_wakeup(t->rx, false);
+}
+
+/**
+ * xsk_tp4_set_up() - note that a driver is setting up the queue
+ * @pool:	the pool
+ *
+ * The driver may not look for packets to send when it has finished.
+ *
+ * Context: Process context.
+ */
+void xsk_tp4_set_up(struct xsk_buff_pool *pool)
+{
+	xsk_tp4_start_timer(pool->tp4, XSK_TP4_RETRY);
 }
 
 /**
@@ -493,8 +507,9 @@ static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,
 	desc->options = tp4f_is_last_frame(p) ? 0 : XDP_PKT_CONTD;
 }
 
-/* Return the refused packets that no packet in flight stands before. */
-/* Under tx_lock */
+/* Return the refused packets that no packet in flight stands before, under
+ * tx_lock.
+ */
 static void xsk_tp4_return_refused(struct xsk_tp4 *t)
 {
 	tp4a_flush_completed(t->tx);
@@ -598,7 +613,7 @@ static void xsk_tp4_return_sent(struct xsk_tp4 *t, u32 nr)
 	left = tp4a_nr_processed(tx);
 	p = (struct tp4_frame_set) {
 		.pkt_arr = tx,
-		.curr = tp4a_next_handle(tx) - left,
+		.curr = tx->start,
 	};
 	for (; left && nr; left--, p.curr++) {
 		struct tp4_frame *frame = tp4f_frame(&p);
@@ -885,6 +900,13 @@ static void xsk_tp4_free(struct xsk_tp4 *t)
 	t->tx = NULL;
 }
 
+/* The driver may still use the pool, which gets no more frames. */
+static void xsk_tp4_keep(struct xsk_tp4 *t)
+{
+	tp4a_hold_area(t->rx);
+	xsk_tp4_free(t);
+}
+
 /* Free what the driver may use, too. */
 static void xsk_tp4_free_pool(struct xsk_tp4 *t)
 {
@@ -1092,6 +1114,12 @@ static int xsk_tp4_enable(struct net_device *dev,
 
 stop:
 	xsk_tp4_stop(t);
+	/* Some drivers fail after they have started the queue. */
+	if (t->pool->dma_pages || xsk_tp4_posted(t)) {
+		xsk_tp4_detach_prog(dev);
+		xsk_tp4_keep(t);
+		return err;
+	}
 	static_branch_dec(&xsk_tp4_key);
 	xsk_tp4_reclaim(t);
 detach:
@@ -1131,10 +1159,7 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 	xsk_tp4_detach_prog(dev);
 	xsk_tp4_stop(t);
 	if (!stopped) {
-		/* The driver may still use the pool, which gets no more frames. */
-		if (t->tx)
-			tp4a_hold_area(t->tx);
-		xsk_tp4_free(t);
+		xsk_tp4_keep(t);
 		return;
 	}
 	WRITE_ONCE(t->pool->tp4, NULL);

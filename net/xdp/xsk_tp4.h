@@ -18,17 +18,13 @@ static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
 	return static_branch_unlikely(&xsk_tp4_key) && READ_ONCE(pool->tp4);
 }
 
-/* Same for what a packet is redirected to: a map can have AF_XDP sockets that are
- * not bound, and have no pool.
+/* Same for what a packet is redirected to, see xs in struct xsk_tp4. A map can have
+ * AF_XDP sockets that are not bound, whose pool is missing or about to be freed.
  */
 static inline bool xsk_is_tp4_sock(const struct xdp_sock *xs)
 {
-	const struct xsk_buff_pool *pool;
-
-	if (!static_branch_unlikely(&xsk_tp4_key))
-		return false;
-	pool = READ_ONCE(xs->pool);
-	return pool && READ_ONCE(pool->tp4);
+	return static_branch_unlikely(&xsk_tp4_key) &&
+	       xs->sk.sk_family != AF_XDP;
 }
 
 /* So that packets of V4 do not save the registers that AF_XDP's path needs */
@@ -47,6 +43,7 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max);
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp);
 void xsk_tp4_flush(struct xsk_buff_pool *pool);
+void xsk_tp4_set_up(struct xsk_buff_pool *pool);
 bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc);
 u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max);
 void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr);

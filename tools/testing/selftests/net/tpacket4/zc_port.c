@@ -765,6 +765,47 @@ TEST_F_TIMEOUT(port, stack_sends_with_full_ring, 120)
 	zc_close(&z);
 }
 
+/* More packets than the device has descriptors, one blocking call for all, and
+ * MTU changes meanwhile. Nothing is received, so only the sender itself can make
+ * the driver go on.
+ */
+TEST_F_TIMEOUT(port, blocked_sender, 300)
+{
+	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .tx_nr = 4096 };
+	int i, err, rounds = pv4_fast() ? 3 : 10;
+	uint64_t end;
+	struct zc z;
+	pid_t pid;
+
+	ASSERT_EQ(0, port_open(&z, &cfg));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	pid = pv4_fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		for (i = 0; i < rounds; i++) {
+			while (!zc_put_seq(&z, 60, 0))
+				;
+			if (pv4_kick(&z.s, 0))
+				_exit(1);
+			zc_reap(&z);
+		}
+		_exit(0);
+	}
+	end = now_ms() + 3 * WAIT_MS;
+	for (i = 0; (err = exit_within(pid, 20)) == -EAGAIN; i++) {
+		ASSERT_GT(end, now_ms()) {
+			TH_LOG("it sleeps for ever");
+			kill(pid, SIGKILL);
+		}
+		/* and time without one, to see whether it goes on */
+		if (i % 64 < 16)
+			ASSERT_EQ(0, set_mtu(if_a, i % 2 ? 1400 : 1500));
+	}
+	EXPECT_EQ(0, err);
+	zc_close(&z);
+	ASSERT_EQ(0, both_mtu(port_mtu(PORT_MTU)));
+}
+
 /* A tag that the hardware takes off is in its place in the ring, and one that a
  * program sends finds its VLAN.
  */
