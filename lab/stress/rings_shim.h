@@ -135,6 +135,12 @@ struct sock {
 	void (*sk_data_ready)(struct sock *sk);
 };
 
+struct timer_list {
+	void *function;
+};
+
+#define jiffies			0UL
+
 #define EPOLLOUT		0
 #define EPOLLWRNORM		0
 #define EPOLLWRBAND		0

@@ -5,7 +5,9 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/if_packet.h>
+#include <linux/jiffies.h>
 #include <linux/skbuff.h>
+#include <linux/timer.h>
 #include <linux/types.h>
 #include <net/sock.h>
 
@@ -91,6 +93,8 @@ struct tp4_pack {
  *		not call poll() before (Rx, copy mode)
  * @woken:	jiffies when it was woken last (Rx, copy mode)
  * @pack:	where packets are stored, see tp4_pack.c (Rx)
+ * @late:	wakes the reader for packets that it was not woken for (Rx, copy
+ *		mode)
  *
  * The members up to and including @packed are constant while the ring is in use.
  * @in and @in_chain are protected by sk_receive_queue.lock for Rx and by
@@ -139,6 +143,7 @@ struct tp4_queue {
 	unsigned long		wake_at;
 	unsigned long		woken;
 	struct tp4_pack		pack;
+	struct timer_list	late;
 };
 
 static inline struct tpacket4_desc *tp4q_slot(const struct tp4_queue *q,
@@ -362,6 +367,21 @@ static inline bool tp4q_rx_is_due(const struct tp4_queue *q)
 	 */
 	smp_mb();
 	return tp4q_rx_enough(q, wanted) || READ_ONCE(q->starved);
+}
+
+/**
+ * tp4q_wake_once() - wake the reader, and note that it need not be woken again
+ * @q:		an Rx queue in copy mode, with a socket
+ * @out:	its @out, read before
+ *
+ * Context: Any except hard interrupt.
+ */
+static inline void tp4q_wake_once(struct tp4_queue *q, unsigned long out)
+{
+	/* Before the reader is woken: its poll() sets it back. */
+	WRITE_ONCE(q->wake_at, out + TP4_WAKE_SLOTS);
+	WRITE_ONCE(q->woken, jiffies);
+	q->sk->sk_data_ready(q->sk);
 }
 
 /**

@@ -10,6 +10,7 @@
 
 #include <linux/log2.h>
 #include <linux/slab.h>
+#include <linux/timer.h>
 #include <linux/uaccess.h>
 
 #include "tp4_area.h"
@@ -29,6 +30,24 @@ static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
 	[TP4_TX] = TP4_RING_META,
 };
 
+/* Wake the reader for packets that tp4_rx_wake() has not woken it for, unless it
+ * has called poll() since it was woken.
+ */
+static void tp4_rx_wake_late(struct timer_list *timer)
+{
+	struct tp4_queue *q = container_of(timer, struct tp4_queue, late);
+	unsigned long out;
+
+	/* Either this sees the descriptor, or tp4_rx_wake() sees that the timer
+	 * is not pending.
+	 */
+	smp_mb();
+	out = atomic_long_read(&q->out);
+	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
+	    tp4q_program_owns_last(q) && tp4q_rx_is_due(q))
+		tp4q_wake_once(q, out);
+}
+
 static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 					 const struct tpacket_req4 *req,
 					 u32 offset)
@@ -46,6 +65,7 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 		return NULL;
 	}
 	memset32(q->held, TP4_NOT_HELD, req->desc_nr);
+	timer_setup(&q->late, tp4_rx_wake_late, 0);
 	q->sk = sk;
 	q->area = area;
 	q->mask = req->desc_nr - 1;
@@ -157,6 +177,9 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 	struct packet_ring_buffer *rb = tx ? &po->tx_ring : &po->rx_ring;
 	struct tp4_queue *q = po->tp4_pending[tx];
 
+	/* The timer reads the ring, which is freed next. No packet arms it. */
+	if (!tx && po->tp4_queue[TP4_RX])
+		timer_shutdown_sync(&po->tp4_queue[TP4_RX]->late);
 	if (q)
 		q->ring = ring;
 	/* packet_diag reports this word, which only V3 uses otherwise. */

@@ -8,6 +8,7 @@
 #include <linux/jiffies.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
+#include <linux/timer.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -151,8 +152,9 @@ static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
 	tp4q_publish(q, pos, &desc);
 }
 
-/* Wake the reader. One that was woken calls poll() before it sleeps again, so it
- * need not be woken for each packet until then. The limits are for another one
+/* Wake the reader. One that was woken mostly calls poll() before it sleeps again,
+ * so it need not be woken for each packet until then. One that does not, as with
+ * io_uring's multishot poll, is woken by a timer. The limits are for another one
  * that waits, too: the first may have been killed. Signals are sent for each
  * packet.
  */
@@ -165,14 +167,16 @@ static void tp4_rx_wake(struct tp4_queue *q)
 	out = atomic_long_read(&q->out);
 	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
 	    time_before_eq(jiffies, READ_ONCE(q->woken)) &&
-	    !sock_flag(q->sk, SOCK_FASYNC))
+	    !sock_flag(q->sk, SOCK_FASYNC)) {
+		/* If it is about to expire on another CPU, the barrier in
+		 * tp4_rx_wake_late() lets it see the descriptor.
+		 */
+		if (!data_race(timer_pending(&q->late)))
+			mod_timer(&q->late, jiffies + 1);
 		return;
-	if (!tp4q_rx_is_due(q))
-		return;
-	/* Before the reader is woken: its poll() sets it back. */
-	WRITE_ONCE(q->wake_at, out + TP4_WAKE_SLOTS);
-	WRITE_ONCE(q->woken, jiffies);
-	q->sk->sk_data_ready(q->sk);
+	}
+	if (tp4q_rx_is_due(q))
+		tp4q_wake_once(q, out);
 }
 
 /**
