@@ -33,17 +33,16 @@ static bool tp4_pack_is_posted(const struct tp4_queue *q, unsigned long pos)
 	return !tp4q_is_held(q, pos) && tp4q_kernel_owns(q, pos);
 }
 
-/* Get the position of the slot posted last; @q->out - 1 if none is posted. The
+/* Get the position of the slot posted last, from @last on and before @end. The
  * program posts slots in order, so one half of the rest is posted, or it is
  * not. If it does not, any slot can be the result.
  */
-static unsigned long tp4_pack_last_posted(const struct tp4_queue *q)
+static unsigned long tp4_pack_last_posted(const struct tp4_queue *q,
+					  unsigned long last,
+					  unsigned long end)
 {
-	unsigned long last = q->in - 1, end, step = 1;
+	unsigned long step = 1;
 
-	if ((long)(q->pack.posted - last) > 0)
-		last = q->pack.posted;
-	end = atomic_long_read(&q->out) + q->mask + 1;
 	while (end - last > step && tp4_pack_is_posted(q, last + step)) {
 		last += step;
 		step *= 2;
@@ -60,29 +59,35 @@ static unsigned long tp4_pack_last_posted(const struct tp4_queue *q)
 	return last;
 }
 
-/* See which memory the program has given back since. */
-static void tp4_pack_refresh(struct tp4_queue *q)
+/* See which memory the program has given back since. @p is that of the queue, or,
+ * without its lock, a copy, which may not belong to the positions.
+ */
+static void tp4_pack_refresh(const struct tp4_queue *q, struct tp4_pack *p)
 {
-	unsigned long last = tp4_pack_last_posted(q);
-	unsigned long out = atomic_long_read(&q->out);
-	struct tp4_pack *p = &q->pack;
+	unsigned long in = READ_ONCE(q->in), out = atomic_long_read(&q->out);
+	unsigned long last = in - 1, end = out + q->mask + 1;
 	u64 idx;
 
+	if ((long)(p->posted - last) > 0)
+		last = p->posted;
+	if ((long)(in - out) < 0 || (long)(end - last) <= 0)
+		return;
+	last = tp4_pack_last_posted(q, last, end);
 	/* After all memory was given back, what was posted before says nothing.
 	 */
 	if (last == out - 1 || last == p->posted)
 		return;
-	p->posted = last;
-	if (last == out + q->mask) {
+	WRITE_ONCE(p->posted, last);
+	if (last == end - 1) {
 		/* All slots are posted, so nothing is in use. */
-		p->head = 0;
-		p->tail = 0;
+		WRITE_ONCE(p->head, 0);
+		WRITE_ONCE(p->tail, 0);
 		return;
 	}
-	idx = (long)(last - q->in) < 0 ? q->held[last & q->mask] :
-					 READ_ONCE(tp4q_slot(q, last)->idx);
+	idx = (long)(last - in) < 0 ? READ_ONCE(q->held[last & q->mask]) :
+				      READ_ONCE(tp4q_slot(q, last)->idx);
 	if (idx < q->area->nr_frames)
-		p->tail = (unsigned long)idx << q->area->frame_shift;
+		WRITE_ONCE(p->tail, (unsigned long)idx << q->area->frame_shift);
 }
 
 /**
@@ -104,17 +109,17 @@ bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
 		      unsigned long *pos, unsigned long *start)
 {
 	struct tp4_pack *p = &q->pack;
+	unsigned long head;
 
 	if (unlikely(!tp4_pack_find(p, bytes, start))) {
-		tp4_pack_refresh(q);
+		tp4_pack_refresh(q, p);
 		if (!tp4_pack_find(p, bytes, start))
 			return false;
 	}
 	if (unlikely(!tp4q_rx_reserve(q, 1, pos)))
 		return false;
-	p->head = *start + bytes;
-	if (unlikely(p->head == p->size))
-		p->head = 0;
+	head = *start + bytes;
+	WRITE_ONCE(p->head, likely(head != p->size) ? head : 0);
 	p->recent += bytes;
 	if (unlikely(p->recent > p->size / 4)) {
 		p->recent = 0;
@@ -123,3 +128,34 @@ bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
 	return true;
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_pack_reserve);
+
+/**
+ * tp4_pack_room() - check whether there is memory for a packet
+ * @q:		an Rx queue with TP4_RING_PACKED
+ * @bytes:	what the packet takes, see tp4_pack_bytes()
+ * @pow_off:	0 to check for the packet only, n to check for 1/2^n of the area,
+ *		too
+ *
+ * Context: Any in which the queue cannot go away; without its lock, the result
+ * is only a hint.
+ * Return: true if there is, in one piece.
+ */
+bool tp4_pack_room(const struct tp4_queue *q, unsigned long bytes,
+		   unsigned int pow_off)
+{
+	struct tp4_pack p = {
+		.size = q->pack.size,
+		.head = READ_ONCE(q->pack.head),
+		.tail = READ_ONCE(q->pack.tail),
+		.posted = READ_ONCE(q->pack.posted),
+	};
+	unsigned long start;
+
+	if (pow_off)
+		bytes = max(bytes, p.size >> pow_off);
+	if (tp4_pack_find(&p, bytes, &start))
+		return true;
+	tp4_pack_refresh(q, &p);
+	return tp4_pack_find(&p, bytes, &start);
+}
+EXPORT_SYMBOL_IF_KUNIT(tp4_pack_room);

@@ -23,5 +23,7 @@ static inline unsigned long tp4_pack_bytes(const struct tp4_queue *q, u32 len)
 
 bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
 		      unsigned long *pos, unsigned long *start);
+bool tp4_pack_room(const struct tp4_queue *q, unsigned long bytes,
+		   unsigned int pow_off);
 
 #endif

@@ -829,6 +829,7 @@ static void pack_random_lengths(struct kunit *test)
 	for (step = 0; step < 200000; step++) {
 		unsigned long bytes;
 		long start;
+		bool room;
 
 		/* Phases with a slow program, and with a fast one */
 		if (prandom_u32_state(&rnd) % 1000 >= (step / 100) % 1000) {
@@ -840,7 +841,9 @@ static void pack_random_lengths(struct kunit *test)
 		}
 		max = step / 2000 % 2 ? 200 : 40000;
 		bytes = tp4_pack_bytes(&t->q, 1 + prandom_u32_state(&rnd) % max);
+		room = tp4_pack_room(&t->q, bytes, 0);
 		start = pack_one(t, bytes);
+		KUNIT_ASSERT_EQ(test, room && in - out < SLOTS, start >= 0);
 		for (used = 0, i = out; i != in; i++) {
 			KUNIT_ASSERT_TRUE(test, start < 0 ||
 					  start + bytes <=
@@ -919,6 +922,29 @@ static void pack_hostile_program(struct kunit *test)
 	KUNIT_EXPECT_LT(test, 1000, stored);
 }
 
+/* There is room while a quarter of the area is free in one piece, or so much as
+ * the packet takes.
+ */
+static void pack_room(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+
+	pack(t);
+	KUNIT_EXPECT_TRUE(test, tp4_pack_room(&t->q, 8, 2));
+	KUNIT_EXPECT_LE(test, 0, pack_one(t, PACKED_BYTES * 3 / 4 - 8));
+	KUNIT_EXPECT_TRUE(test, tp4_pack_room(&t->q, 8, 2));
+	KUNIT_EXPECT_LE(test, 0, pack_one(t, 16));
+	KUNIT_EXPECT_FALSE(test, tp4_pack_room(&t->q, 8, 2));
+	KUNIT_EXPECT_TRUE(test, tp4_pack_room(&t->q, PACKED_BYTES / 5, 0));
+	KUNIT_EXPECT_FALSE(test, tp4_pack_room(&t->q, PACKED_BYTES / 4, 0));
+	KUNIT_EXPECT_LE(test, 0, pack_one(t, 16));
+	unpack_one(test);
+	unpack_one(test);
+	KUNIT_EXPECT_TRUE(test, tp4_pack_room(&t->q, PACKED_BYTES / 4, 2));
+	/* Nothing of the queue has changed. */
+	KUNIT_EXPECT_EQ(test, 0, t->q.pack.tail);
+}
+
 /* The reader is woken after a quarter of the area, for fewer slots than wanted.
  */
 static void pack_wakes_by_bytes(struct kunit *test)
@@ -965,6 +991,7 @@ static struct kunit_case tp4_queue_cases[] = {
 	KUNIT_CASE(pack_random_lengths),
 	KUNIT_CASE(pack_all_given_back),
 	KUNIT_CASE(pack_hostile_program),
+	KUNIT_CASE(pack_room),
 	KUNIT_CASE(pack_wakes_by_bytes),
 	{}
 };

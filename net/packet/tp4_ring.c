@@ -299,20 +299,6 @@ void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 }
 
 /**
- * tp4_rx_room() - check whether frames are posted on a socket's Rx ring
- * @po:		the packet socket, with an Rx ring
- * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring
- *
- * Context: The socket's packet hook, or under sk_receive_queue.lock, so that
- * packet_set_ring() cannot replace the ring.
- * Return: true if they are.
- */
-bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
-{
-	return tp4q_rx_room(po->tp4_queue[TP4_RX], pow_off);
-}
-
-/**
  * tp4_rx_readable() - check whether poll() may report the Rx ring as readable
  * @po:	the packet socket, with an Rx ring
  *

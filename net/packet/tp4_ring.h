@@ -20,7 +20,6 @@ void tp4_ring_release(struct sock *sk);
 void tp4_ring_destruct(struct sock *sk);
 void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
 		    struct tpacket_stats_v4 *st);
-bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
 bool tp4_rx_readable(const struct packet_sock *po);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
 #else
@@ -43,12 +42,6 @@ static inline void tp4_ring_release(struct sock *sk)
 
 static inline void tp4_ring_destruct(struct sock *sk)
 {
-}
-
-static inline bool tp4_rx_room(const struct packet_sock *po,
-			       unsigned int pow_off)
-{
-	return false;
 }
 
 static inline bool tp4_rx_readable(const struct packet_sock *po)

@@ -180,6 +180,34 @@ static void tp4_rx_wake(struct tp4_queue *q)
 }
 
 /**
+ * tp4_rx_room() - check whether a socket's Rx ring has room for a packet
+ * @po:		the packet socket, with an Rx ring
+ * @skb:	the packet, or NULL for a short one
+ * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring; if
+ *		it is packed, the packet must fit its memory, and so much of
+ *		that must be free, too
+ *
+ * Context: The socket's packet hook, or under sk_receive_queue.lock, so that
+ * packet_set_ring() cannot replace the ring.
+ * Return: true if it has; without the lock, this is only a hint.
+ */
+bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
+		 unsigned int pow_off)
+{
+	const struct tp4_queue *q = po->tp4_queue[TP4_RX];
+	u32 len = 0;
+
+	if (!tp4q_rx_room(q, pow_off))
+		return false;
+	if (!q->packed)
+		return true;
+	/* The most that it can have; the filter may cut it. */
+	if (skb)
+		len = skb->len + skb->dev->hard_header_len + VLAN_HLEN;
+	return tp4_pack_room(q, tp4_pack_bytes(q, len), pow_off);
+}
+
+/**
  * tp4_rcv() - packet hook of a socket with a V4 Rx ring
  * @skb:	the packet
  * @dev:	its device

@@ -5,6 +5,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 
+#include "internal.h"
 #include "tp4_area.h"
 #include "tp4_queue.h"
 
@@ -27,6 +28,8 @@ static inline u32 tp4_rx_frames(const struct tp4_queue *q, u32 len)
 
 u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len);
 /* Without CONFIG_PACKET_V4 all calls are optimized out. */
+bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
+		 unsigned int pow_off);
 int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	    struct packet_type *pt, struct net_device *orig_dev);
 
