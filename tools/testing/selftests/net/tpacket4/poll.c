@@ -8,8 +8,11 @@
 #include "zc.h"
 
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/time_types.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 
 FIXTURE(pollout) {
 	struct pv4 tx, rx;
@@ -333,6 +336,119 @@ TEST_F_TIMEOUT(pollin, too_few_frames, 120)
 	/* said once */
 	EXPECT_EQ(0, poll_for(self->rx.s.fd, POLLIN, 0));
 	EXPECT_EQ(nr - 3, take_all(&self->rx, false));
+}
+
+/* ---- io_uring ---- */
+
+struct uring {
+	int fd;
+	char *rings;
+	size_t rings_len, sqes_len;
+	struct io_uring_sqe *sqes;
+	struct io_uring_params p;
+};
+
+static int uring_open(struct uring *u)
+{
+	size_t cq_len;
+
+	memset(u, 0, sizeof(*u));
+	u->fd = syscall(__NR_io_uring_setup, 4, &u->p);
+	if (u->fd < 0)
+		return -errno;
+	u->sqes_len = u->p.sq_entries * sizeof(*u->sqes);
+	u->rings_len = u->p.sq_off.array +
+		       u->p.sq_entries * sizeof(unsigned int);
+	cq_len = u->p.cq_off.cqes +
+		 u->p.cq_entries * sizeof(struct io_uring_cqe);
+	if (u->rings_len < cq_len)
+		u->rings_len = cq_len;
+	u->rings = mmap(NULL, u->rings_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+			u->fd, IORING_OFF_SQ_RING);
+	u->sqes = mmap(NULL, u->sqes_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       u->fd, IORING_OFF_SQES);
+	return u->rings == MAP_FAILED || u->sqes == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static void uring_close(struct uring *u)
+{
+	munmap(u->sqes, u->sqes_len);
+	munmap(u->rings, u->rings_len);
+	close(u->fd);
+}
+
+static unsigned int *uring_word(struct uring *u, unsigned int offset)
+{
+	return (unsigned int *)(u->rings + offset);
+}
+
+/* Asks for a completion whenever the socket becomes readable: 1 or -errno. */
+static int uring_poll(struct uring *u, int fd)
+{
+	unsigned int *tail = uring_word(u, u->p.sq_off.tail);
+	int n;
+
+	memset(u->sqes, 0, sizeof(*u->sqes));
+	u->sqes->opcode = IORING_OP_POLL_ADD;
+	u->sqes->fd = fd;
+	u->sqes->poll_events = POLLIN;
+	u->sqes->len = IORING_POLL_ADD_MULTI;
+	*uring_word(u, u->p.sq_off.array) = 0;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	n = syscall(__NR_io_uring_enter, u->fd, 1, 0, 0, NULL, 0);
+	return n < 0 ? -errno : n;
+}
+
+/* Returns the events of the next completion, or -errno. The socket's poll() is
+ * not called.
+ */
+static int uring_wait(struct uring *u, int ms)
+{
+	unsigned int *head = uring_word(u, u->p.cq_off.head);
+	unsigned int *tail = uring_word(u, u->p.cq_off.tail);
+	struct __kernel_timespec ts = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000,
+	};
+	struct io_uring_getevents_arg arg = { .ts = (uintptr_t)&ts };
+	struct io_uring_cqe *cqes, *cqe;
+
+	while (__atomic_load_n(tail, __ATOMIC_ACQUIRE) == *head)
+		if (syscall(__NR_io_uring_enter, u->fd, 0, 1,
+			    IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
+			    &arg, sizeof(arg)) < 0 && errno != EINTR)
+			return -errno;
+	cqes = (struct io_uring_cqe *)(u->rings + u->p.cq_off.cqes);
+	cqe = &cqes[*head & (u->p.cq_entries - 1)];
+	ms = cqe->flags & IORING_CQE_F_MORE ? cqe->res : -ECANCELED;
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return ms;
+}
+
+/* A request that stays armed completes once per wake-up, without a call of
+ * poll(). The next packet follows while the last one is being handled.
+ */
+TEST_F_TIMEOUT(pollin, io_uring_multishot, 120)
+{
+	struct uring u;
+	int i, err;
+
+	err = uring_open(&u);
+	if (u.fd < 0)
+		SKIP(return, "io_uring_setup: %s", strerror(-err));
+	ASSERT_EQ(0, err);
+	if (!(u.p.features & IORING_FEAT_EXT_ARG))
+		SKIP(return, "io_uring cannot wait with a timeout");
+	ASSERT_EQ(1, uring_poll(&u, self->rx.s.fd));
+	ASSERT_EQ((int)pkt_len, send_one(&self->tx, 0));
+	for (i = 1; i <= 100; i++) {
+		do {
+			ASSERT_EQ(POLLIN, uring_wait(&u, WAIT_MS)) {
+				TH_LOG("packet %d", i);
+			}
+		} while (!take_all(&self->rx, false));
+		ASSERT_EQ((int)pkt_len, send_one(&self->tx, i));
+	}
+	uring_close(&u);
 }
 
 /* ---- TP4_DESC_SEEN ---- */
