@@ -538,4 +538,123 @@ TEST_F(sock, fanout_rollover)
 	ASSERT_EQ(0, pv4_open(&self->rx, &cfg));
 }
 
+/* The same for packed rings, whose memory is full long before the slots are
+ * used: the reader has stopped.
+ */
+#define NR_PACKED	64		/* packets that fit */
+#define PACKED_LEN	2000
+
+static void open_packed(struct __test_metadata *_metadata, struct pv4 *s)
+{
+	unsigned int i, nr = 4 * NR_PACKED;
+
+	if (nr < pv4_min_descs())
+		nr = pv4_min_descs();
+	*s = (struct pv4) {
+		.fd = pv4_socket(), .frame_size = 2048,
+		.area_len = NR_PACKED * 2048,
+		.area = pv4_new_area(NR_PACKED * 2048),
+	};
+	ASSERT_LE(0, s->fd);
+	ASSERT_TRUE(s->area != MAP_FAILED);
+	ASSERT_EQ(0, pv4_memreg(s->fd, s->area, s->area_len, 2048, 0));
+	ASSERT_EQ(0, pv4_set_ring_flags(s->fd, PACKET_RX_RING, s->fd, nr,
+					TP4_RING_PACKED));
+	ASSERT_EQ(0, pv4_map_rings(s, nr, 0));
+	for (i = 0; i < nr; i++)
+		pv4_rx_post(s, 0);
+	ASSERT_EQ(0, pv4_bind(s->fd, if_b, ETH_P_ALL));
+}
+
+static void send_udp(struct __test_metadata *_metadata, struct pv4 *tx,
+		     unsigned int len, unsigned int port)
+{
+	char buf[PACKED_LEN];
+
+	fill_udp(buf, len, port, 0);
+	pv4_reap(tx);
+	ASSERT_EQ(0, pv4_put(tx, buf, len, 2048, 0));
+	ASSERT_EQ((int)len, pv4_kick(tx, MSG_DONTWAIT));
+}
+
+/* Number of packets that were received and not dropped since the last call */
+static unsigned int received(struct __test_metadata *_metadata, struct pv4 *s)
+{
+	struct tpacket_stats_v4 st;
+
+	ASSERT_EQ(0, pv4_stats(s->fd, &st));
+	EXPECT_EQ(0U, st.tp_drops);
+	return st.tp_packets - st.tp_drops;
+}
+
+FIXTURE(rollover_packed) {
+	struct pv4 tx, rx[2];
+};
+
+FIXTURE_VARIANT(rollover_packed) {
+	int mode;
+	unsigned int least;		/* packets for the first socket */
+};
+
+FIXTURE_VARIANT_ADD(rollover_packed, rollover) {
+	.mode = PACKET_FANOUT_ROLLOVER, .least = NR_PACKED / 2,
+};
+
+/* to the last packet that fits */
+FIXTURE_VARIANT_ADD(rollover_packed, hash) {
+	.mode = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_ROLLOVER,
+	.least = NR_PACKED - 4,
+};
+
+FIXTURE_SETUP(rollover_packed)
+{
+	struct pv4_cfg tcfg = { .ifname = if_a, .tx_nr = pv4_min_descs() };
+	int i;
+
+	pv4_net_setup(_metadata);
+	ASSERT_EQ(0, pv4_open(&self->tx, &tcfg));
+	for (i = 0; i < 2; i++) {
+		open_packed(_metadata, &self->rx[i]);
+		ASSERT_EQ(0, pv4_setint(self->rx[i].fd, PACKET_FANOUT,
+					variant->mode << 16 | 18));
+	}
+}
+
+FIXTURE_TEARDOWN(rollover_packed)
+{
+	pv4_close(&self->rx[0]);
+	pv4_close(&self->rx[1]);
+	pv4_close(&self->tx);
+}
+
+TEST_F(rollover_packed, memory_is_full)
+{
+	unsigned int i, got[2] = { 0 }, total = NR_PACKED * 5 / 4;
+	unsigned int ports[64], nr = 0;
+	struct tpacket4_desc d;
+
+	/* flows of the first socket */
+	for (i = 0; i < ARRAY_SIZE(ports); i++) {
+		send_udp(_metadata, &self->tx, 100, 1024 + i);
+		if (received(_metadata, &self->rx[0]))
+			ports[nr++] = 1024 + i;
+		else
+			EXPECT_EQ(1U, received(_metadata, &self->rx[1]));
+	}
+	ASSERT_LE(16U, nr);
+	for (i = 0; i < 2; i++)
+		while (pv4_take(&self->rx[i].rx, &d))
+			pv4_rx_post(&self->rx[i], d.idx);
+
+	for (i = 0; i < total; i++) {
+		send_udp(_metadata, &self->tx, PACKED_LEN, ports[i % nr]);
+		got[0] += received(_metadata, &self->rx[0]);
+		got[1] += received(_metadata, &self->rx[1]);
+		ASSERT_EQ(i + 1, got[0] + got[1]);
+	}
+	TH_LOG("%u + %u", got[0], got[1]);
+	EXPECT_LE(variant->least, got[0]);
+	EXPECT_LT(0U, got[1]);
+}
+
 TEST_HARNESS_MAIN
