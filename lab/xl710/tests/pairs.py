@@ -742,14 +742,17 @@ def no_contexts() -> Iterator[None]:
     with page_of(SDCMD) as words:
         words[0] = 0
         segment = words[SD_LOW], words[SD_HIGH]
-        words[SD_LOW] = segment[0] + (1 << 20)
+        zeros = segment[0] + (1 << 20)
+        words[SD_LOW] = zeros
         words[0] = SDCMD_WRITE
     try:
         yield
     finally:
         with page_of(SDCMD) as words:
-            words[SD_LOW], words[SD_HIGH] = segment
-            words[0] = SDCMD_WRITE
+            words[0] = 0
+            if words[SD_LOW] == zeros:  # the driver has not reset the card
+                words[SD_LOW], words[SD_HIGH] = segment
+                words[0] = SDCMD_WRITE
 
 
 def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
@@ -776,21 +779,25 @@ def a_pair_that_does_not_start_is_in_no_ones_way() -> None:
 
 
 def a_device_that_does_not_come_up_is_reported() -> None:
-    """It then has another MTU or ring size, but no running queue. Neither closing the
-    socket nor taking the device down hangs."""
+    """It then has another MTU or ring size, but no running queue. Neither changing them
+    again, nor closing the socket, nor taking the device down hangs."""
     channels(2)
     steer(True)
     for act in (
         ("ip", "link", "set", IF1, "mtu", "1400"),
         ("ethtool", "-G", IF1, "rx", "1024"),
-        ("ip", "link", "set", IF1, "mtu", "1500"),
+        ("ip", "link", "set", IF1, "mtu", "1300"),
         ("ethtool", "-G", IF1, "rx", "512"),
     ):
         z = bound(2)
         with no_contexts():
             run(*act, ok=False)
             assert z.error() == errno.EIO, "the program got no error"
-            if "1500" in act or "512" in act:
+            for mtu in "1450", "1500":
+                run("ip", "link", "set", IF1, "mtu", mtu)
+            done = run("ethtool", "-G", IF1, "tx", "256", ok=False)
+            assert "busy" in done.stderr, "the ring size was changed"
+            if "1300" in act or "512" in act:
                 z.close()
                 z = bound(2)
         run("ip", "link", "set", IF1, "down")
@@ -799,6 +806,17 @@ def a_device_that_does_not_come_up_is_reported() -> None:
         assert wait(SOON, lambda z=z: steered_once(z)), "nothing comes"
         z.close()
     steer(False)
+
+
+def a_device_that_is_opened_in_vain_can_be_opened_later() -> None:
+    """If its queues do not start, it stays down, and nothing hangs."""
+    channels(2)
+    run("ip", "link", "set", IF1, "down")
+    with no_contexts():
+        assert run("ip", "link", "set", IF1, "up", ok=False).returncode, "it is up"
+    bring_up()
+    works()
+    sends_by(1)
 
 
 def a_self_test_is_no_loss() -> None:
@@ -1167,6 +1185,7 @@ TESTS = [
     a_blocking_send_can_be_given_up,
     a_pair_that_does_not_start_is_in_no_ones_way,
     a_device_that_does_not_come_up_is_reported,
+    a_device_that_is_opened_in_vain_can_be_opened_later,
     a_self_test_is_no_loss,
     frames_outlive_a_device_that_does_not_stop,
     a_bound_pair_outlives_a_device_that_does_not_stop,

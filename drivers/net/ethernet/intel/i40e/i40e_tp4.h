@@ -126,7 +126,7 @@ void i40e_tp4_clean_rx_ring(struct i40e_ring *rx_ring);
 void i40e_tp4_clean_tx_ring(struct i40e_ring *tx_ring);
 bool i40e_tp4_needs_reset(struct i40e_pf *pf);
 void i40e_tp4_reset_done(struct i40e_pf *pf, int err);
-void i40e_tp4_rebuilt(struct i40e_pf *pf);
+void i40e_tp4_rebuilt(struct i40e_pf *pf, bool rtnl_held);
 void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing);
 void i40e_tp4_not_up(struct i40e_vsi *vsi);
 int i40e_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
@@ -166,7 +166,7 @@ static inline bool i40e_tp4_delays_reset(const struct i40e_pf *pf)
 
 static inline bool i40e_tp4_needs_reset(struct i40e_pf *pf) { return false; }
 static inline void i40e_tp4_reset_done(struct i40e_pf *pf, int err) { }
-static inline void i40e_tp4_rebuilt(struct i40e_pf *pf) { }
+static inline void i40e_tp4_rebuilt(struct i40e_pf *pf, bool rtnl_held) { }
 static inline void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing) { }
 static inline void i40e_tp4_not_up(struct i40e_vsi *vsi) { }
 

@@ -16,6 +16,7 @@
 
 #include <linux/iopoll.h>
 #include <linux/pci.h>
+#include <linux/rtnetlink.h>
 #include <linux/tpacket4.h>
 #include "i40e_lan_hmc.h"
 #include "i40e_tp4.h"
@@ -287,24 +288,31 @@ void i40e_tp4_reset_done(struct i40e_pf *pf, int err)
 
 /**
  * i40e_tp4_rebuilt() - report queue pairs lost in a reset
- * @pf:	the function, after the rebuild
+ * @pf:		the function, after the rebuild
+ * @rtnl_held:	whether the caller holds the RTNL
  *
- * Context: Process context, takes the lock of the main VSI.
+ * Context: Process context, takes the RTNL and the lock of the main VSI.
  */
-void i40e_tp4_rebuilt(struct i40e_pf *pf)
+void i40e_tp4_rebuilt(struct i40e_pf *pf, bool rtnl_held)
 {
 	struct i40e_vsi *vsi = i40e_pf_get_main_vsi(pf);
 	struct i40e_tp4 *tp4;
 	unsigned long i;
 
-	if (!vsi || !vsi->netdev || !netif_running(vsi->netdev) ||
-	    !test_bit(__I40E_VSI_DOWN, vsi->state) ||
-	    READ_ONCE(vsi->tp4_testing))
+	if (!vsi || !vsi->netdev || xa_empty(&vsi->tp4))
 		return;
+	/* A change of the MTU takes the VSI down for a moment. */
+	if (!rtnl_held)
+		rtnl_lock();
 	mutex_lock(&vsi->tp4_lock);
-	xa_for_each(&vsi->tp4, i, tp4)
-		i40e_tp4_report(tp4, EIO);
+	if (netif_running(vsi->netdev) &&
+	    test_bit(__I40E_VSI_DOWN, vsi->state) && !vsi->tp4_testing) {
+		xa_for_each(&vsi->tp4, i, tp4)
+			i40e_tp4_report(tp4, EIO);
+	}
 	mutex_unlock(&vsi->tp4_lock);
+	if (!rtnl_held)
+		rtnl_unlock();
 }
 
 /**
@@ -319,17 +327,16 @@ void i40e_tp4_rebuilt(struct i40e_pf *pf)
  */
 void i40e_tp4_set_testing(struct i40e_vsi *vsi, bool testing)
 {
-	WRITE_ONCE(vsi->tp4_testing, testing);
+	vsi->tp4_testing = testing;
 	if (!testing)
-		i40e_tp4_rebuilt(vsi->back);
+		i40e_tp4_rebuilt(vsi->back, true);
 }
 
 /**
  * i40e_tp4_not_up() - handle a VSI that was down and does not come up again
  * @vsi:	the VSI
  *
- * Its queue pairs are lost until it is closed and opened. NAPI is disabled, so
- * nobody may take the VSI for a running one and disable it once more.
+ * Its queue pairs are lost until it is closed and opened.
  *
  * Context: Under RTNL, or while __I40E_CONFIG_BUSY is set; takes the lock of
  * the VSI.
@@ -339,8 +346,6 @@ void i40e_tp4_not_up(struct i40e_vsi *vsi)
 	struct i40e_tp4 *tp4;
 	unsigned long i;
 
-	set_bit(__I40E_VSI_DOWN, vsi->state);
-	i40e_vsi_stop_rings(vsi);
 	mutex_lock(&vsi->tp4_lock);
 	xa_for_each(&vsi->tp4, i, tp4) {
 		if (i < vsi->num_queue_pairs) {
