@@ -101,10 +101,13 @@ static inline void i40e_tp4_forget(struct i40e_ring *copy)
 	copy->has_atr = true;
 }
 
-/* An ATR filter is added that leads to the queue pair of a Tx ring. */
+/* An ATR filter is added that leads to the queue pair of a Tx ring. NAPI reads
+ * the cache line, so it is not written for every filter.
+ */
 static inline void i40e_tp4_note_atr(struct i40e_ring *tx_ring)
 {
-	tx_ring->has_atr = true;
+	if (!tx_ring->has_atr)
+		tx_ring->has_atr = true;
 }
 
 /* i40e_tp4.c */
