@@ -150,6 +150,27 @@ static struct sk_buff *i40e_tp4_meta_skb(struct i40e_ring *rx_ring,
 	return skb;
 }
 
+/* Get the rest of what an EOP descriptor says of a packet whose metadata is set.
+ * Its timestamp is in the metadata, and reading the register again would take
+ * that of another packet. A checksum error has been counted.
+ */
+static struct sk_buff *i40e_tp4_meta_skb_again(struct i40e_ring *rx_ring,
+					       const union i40e_rx_desc *rx_desc)
+{
+	u64 qword = le64_to_cpu(rx_desc->wb.qword1.status_error_len);
+	u32 errors = BIT(I40E_RX_DESC_ERROR_IPE_SHIFT) |
+		     BIT(I40E_RX_DESC_ERROR_EIPE_SHIFT) |
+		     BIT(I40E_RX_DESC_ERROR_L4E_SHIFT);
+	union i40e_rx_desc copy = *rx_desc;
+
+	qword &= ~BIT_ULL(I40E_RX_DESC_STATUS_TSYNVALID_SHIFT);
+	/* As if the hardware had not checked it */
+	if (FIELD_GET(I40E_RXD_QW1_ERROR_MASK, qword) & errors)
+		qword &= ~BIT_ULL(I40E_RX_DESC_STATUS_L3L4P_SHIFT);
+	copy.wb.qword1.status_error_len = cpu_to_le64(qword);
+	return i40e_tp4_meta_skb(rx_ring, &copy);
+}
+
 /* The descriptors of the packets in the array are not used again before the
  * array is flushed. If XDP has made the packet shorter, the array no longer has
  * its last frame, so look for the EOP descriptor from its first one on.
@@ -170,7 +191,9 @@ static struct sk_buff *i40e_tp4_get_offloads(void *arg,
 		    !i40e_rx_is_programming_status(qword))
 			break;
 	}
-	return i40e_tp4_meta_skb(rx_ring, I40E_RX_DESC(rx_ring, ntd));
+	return tp4a_has_meta(rx_ring->tp4->rx) ?
+	       i40e_tp4_meta_skb_again(rx_ring, I40E_RX_DESC(rx_ring, ntd)) :
+	       i40e_tp4_meta_skb(rx_ring, I40E_RX_DESC(rx_ring, ntd));
 }
 
 /* Check for descriptors whose frames go back to the end of the array. */
