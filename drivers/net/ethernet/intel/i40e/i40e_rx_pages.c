@@ -24,14 +24,15 @@
  * struct i40e_pages_run - context of one i40e_pages_clean_rx_irq()
  * @prog:	the XDP program, or NULL
  * @xdp:	its results: I40E_XDP_TX, I40E_XDP_REDIR
- * @grown:	by how many bytes XDP has made packets for the stack longer
+ * @change:	by how many bytes XDP has made packets for the stack longer, and
+ *		how many packets got no skb
  * @no_memory:	the ring could not be refilled
  */
 struct i40e_pages_run {
-	struct bpf_prog	*prog;
-	unsigned int	xdp;
-	int		grown;
-	bool		no_memory;
+	struct bpf_prog			*prog;
+	unsigned int			xdp;
+	struct i40e_tp4_rx_change	change;
+	bool				no_memory;
 };
 
 /* Number of bytes of a page that a packet uses */
@@ -155,6 +156,19 @@ bool i40e_pages_alloc_rx_buffers(struct i40e_ring *rx_ring)
 	i40e_page_array_setup(rx_ring->pages, i40e_rx_pg_order(rx_ring),
 			      rx_ring->rx_offset);
 	return i40e_pages_fill(rx_ring);
+}
+
+/* A packet gets no skb. As in i40e_clean_rx_irq(), it is not counted as
+ * received.
+ */
+static void i40e_pages_lost(struct i40e_ring *rx_ring,
+			    struct i40e_pages_run *run)
+{
+	const struct xdp_buff *xdp = &rx_ring->xdp;
+
+	rx_ring->rx_stats.alloc_buff_failed++;
+	run->change.grown -= xdp->data_end - xdp->data;
+	run->change.lost++;
 }
 
 static __always_inline void i40e_pages_deliver(struct i40e_ring *rx_ring,
@@ -289,13 +303,13 @@ static void i40e_pages_flush(struct i40e_ring *rx_ring, void *arg)
 				i40e_page_keep(&p, slot);
 				continue;
 			}
-			run->grown += (int)(xdp->data_end - xdp->data) - len;
+			run->change.grown += (int)(xdp->data_end - xdp->data) - len;
 		}
 		skb = likely(ring_uses_build_skb(rx_ring)) ?
 		      i40e_pages_build_skb(rx_ring) :
 		      i40e_pages_copy_skb(rx_ring, &p, &given);
 		if (unlikely(!skb)) {
-			rx_ring->rx_stats.alloc_buff_failed++;
+			i40e_pages_lost(rx_ring, run);
 			i40e_page_keep(&p, slot);
 			continue;
 		}
@@ -374,7 +388,9 @@ static u32 i40e_pages_take(struct i40e_ring *rx_ring, u32 nr, u32 *refs)
 	return bytes;
 }
 
-/* Receive a packet that i40e_tp4_rx_plain() cannot handle. */
+/* Receive a packet that i40e_tp4_rx_plain() cannot handle.
+ * Return: its length, or 0 if it is not counted.
+ */
 static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 {
 	struct tp4_packet_array *rx = rx_ring->pages;
@@ -382,11 +398,11 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	struct i40e_pages_run *run = arg;
 	skb_frag_t *frag = NULL, *frags_end = NULL;
 	u32 bytes, i = 0, refs[MAX_SKB_FRAGS + 1];
+	bool given = true, lost = false;
 	struct skb_shared_info *sinfo;
 	struct sk_buff *skb = NULL;
 	struct tp4_frame_set p;
 	int res = I40E_XDP_PASS;
-	bool given = true;
 
 	/* i40e_pages_flush() finds the descriptors of packets by next_to_clean,
 	 * so flush first.
@@ -409,6 +425,7 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 			bytes = skb->len;
 		} else {
 			rx_ring->rx_stats.alloc_buff_failed++;
+			lost = true;
 			res = I40E_XDP_CONSUMED;
 		}
 	}
@@ -453,7 +470,7 @@ static u32 i40e_pages_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 	}
 	xdp->flags = 0;
 	i40e_page_array_flushed(rx);
-	return bytes;
+	return lost ? 0 : bytes;
 }
 
 static const struct i40e_tp4_rx_ops i40e_pages_ops = {
@@ -478,7 +495,7 @@ int i40e_pages_clean_rx_irq(struct i40e_ring *rx_ring, int budget,
 
 	*rx_cleaned = i40e_tp4_receive(rx_ring, rx_ring->pages,
 				       &i40e_pages_ops, I40E_PAGES_PLAIN_MASK,
-				       budget, &run.grown, &run);
+				       budget, &run.change, &run);
 	i40e_finalize_xdp_rx(rx_ring, run.xdp);
 	/* Poll again after a failure to allocate. */
 	return run.no_memory ? budget : *rx_cleaned;

@@ -42,6 +42,16 @@ struct i40e_tp4_rx_ops {
 			struct tp4_frame_set *p);
 };
 
+/**
+ * struct i40e_tp4_rx_change - what the sink does to packets that are counted
+ * @grown:	by how many bytes they have become longer
+ * @lost:	how many of them were lost
+ */
+struct i40e_tp4_rx_change {
+	int	grown;
+	u32	lost;
+};
+
 static inline u64 i40e_tp4_rx_status(const struct i40e_ring *rx_ring, u32 ntc)
 {
 	return le64_to_cpu(I40E_RX_DESC(rx_ring, ntc)->wb.qword1.status_error_len);
@@ -159,8 +169,7 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
  * @plain_mask:	I40E_TP4_RX_PLAIN_MASK, without what @ops->flush handles, or 0
  *		if all packets have to go through @ops->packet
  * @budget:	maximum number of packets
- * @grown:	by how many bytes the sink has changed the length of the packets,
- *		or NULL
+ * @change:	what the sink has done to the packets, or NULL
  * @arg:	last argument of the operations
  *
  * Context: NAPI of the ring.
@@ -169,7 +178,7 @@ static inline u32 i40e_tp4_rx_ready(const struct i40e_ring *rx_ring)
 static __always_inline int
 i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 		 const struct i40e_tp4_rx_ops *ops, u64 plain_mask, int budget,
-		 const int *grown, void *arg)
+		 const struct i40e_tp4_rx_change *change, void *arg)
 {
 	u32 bytes = 0, packets = 0;
 	int done = 0;
@@ -197,8 +206,10 @@ i40e_tp4_receive(struct i40e_ring *rx_ring, struct tp4_packet_array *rx,
 			ops->flush(rx_ring, arg);
 	}
 	ops->flush(rx_ring, arg);
-	if (grown)
-		bytes += *grown;
+	if (change) {
+		bytes += change->grown;
+		packets -= change->lost;
+	}
 	i40e_update_rx_stats(rx_ring, bytes, packets);
 	return done;
 }
