@@ -16,9 +16,10 @@
 #include "i40e_tp4_rx.h"
 #include "i40e_trace.h"
 
-/* A stripped VLAN tag goes to the skb. */
+/* A stripped VLAN tag and a timestamp go to the skb. */
 #define I40E_PAGES_PLAIN_MASK	(I40E_TP4_RX_PLAIN_MASK & \
-				 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT))
+				 ~BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) & \
+				 ~BIT_ULL(I40E_RX_DESC_STATUS_TSYNVALID_SHIFT))
 
 /**
  * struct i40e_pages_run - context of one i40e_pages_clean_rx_irq()

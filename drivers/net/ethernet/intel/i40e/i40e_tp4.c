@@ -196,6 +196,20 @@ static struct sk_buff *i40e_tp4_get_offloads(void *arg,
 	       i40e_tp4_meta_skb(rx_ring, I40E_RX_DESC(rx_ring, ntd));
 }
 
+/* Free the register with the timestamp of a packet if nobody will read it. There
+ * are only four, and other queues need them.
+ */
+static void i40e_tp4_rx_drop_stamp(struct i40e_ring *rx_ring, u64 qword)
+{
+	u32 status = FIELD_GET(I40E_RXD_QW1_STATUS_MASK, qword);
+
+	if (tp4a_may_copy(rx_ring->tp4->rx))
+		return;
+	i40e_ptp_rx_hwtstamp(rx_ring->vsi->back, rx_ring->tp4->meta_skb,
+			     FIELD_GET(I40E_RXD_QW1_STATUS_TSYNINDX_MASK,
+				       status));
+}
+
 /* Check for descriptors whose frames go back to the end of the array. */
 static bool i40e_tp4_rx_is_odd(const struct i40e_ring *rx_ring, u32 nr)
 {
@@ -265,6 +279,8 @@ static u32 i40e_tp4_rx_packet(struct i40e_ring *rx_ring, u32 nr, void *arg)
 			       le16_to_cpu(rx_desc->wb.qword0.lo_dword.l2tag1));
 	if (tp4a_has_meta(rx))
 		tp4f_set_from_skb(&first, i40e_tp4_meta_skb(rx_ring, rx_desc));
+	else if (unlikely(qword & BIT_ULL(I40E_RX_DESC_STATUS_TSYNVALID_SHIFT)))
+		i40e_tp4_rx_drop_stamp(rx_ring, qword);
 	return bytes;
 }
 

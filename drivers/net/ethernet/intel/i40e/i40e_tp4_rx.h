@@ -14,12 +14,13 @@
 /* Number of received packets flushed at a time */
 #define I40E_TP4_RX_BATCH	32
 
-/* Status bits of a packet with one descriptor, no errors and no stripped VLAN
- * tag
+/* Status bits of a packet with one descriptor, no errors, no stripped VLAN tag
+ * and no timestamp
  */
 #define I40E_TP4_RX_PLAIN	BIT_ULL(I40E_RX_DESC_STATUS_EOF_SHIFT)
 #define I40E_TP4_RX_PLAIN_MASK	(I40E_TP4_RX_PLAIN | \
 				 BIT_ULL(I40E_RX_DESC_STATUS_L2TAG1P_SHIFT) | \
+				 BIT_ULL(I40E_RX_DESC_STATUS_TSYNVALID_SHIFT) | \
 				 BIT_ULL(I40E_RXD_QW1_ERROR_SHIFT) | \
 				 I40E_RXD_QW1_LENGTH_SPH_MASK)
 
