@@ -47,7 +47,7 @@ xsk_tests() {
 	nsx ip link set dev v4b up
 	nsx "$SELFTESTS/zc_xsk" || not_ok "tp4: zc_xsk"
 	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
-		-t kill_under_load -t steering'
+		-t kill_under_load -t steering -t blocked_sender'
 	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
 		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
 	echo 1 >$prefer

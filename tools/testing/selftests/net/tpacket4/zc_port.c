@@ -771,7 +771,9 @@ TEST_F_TIMEOUT(port, stack_sends_with_full_ring, 120)
  */
 TEST_F_TIMEOUT(port, blocked_sender, 300)
 {
-	struct zc_cfg cfg = { .ifname = if_a, .n = 1, .tx_nr = 4096 };
+	struct zc_cfg cfg = {
+		.ifname = if_a, .n = 1, .rx_nr = 4096, .tx_nr = 4096,
+	};
 	int i, err, rounds = pv4_fast() ? 3 : 10;
 	uint64_t end;
 	struct zc z;
