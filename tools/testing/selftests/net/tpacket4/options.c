@@ -263,7 +263,7 @@ TEST_F(options, structs_longer_than_a_page)
 	char *opt = calloc(1, page + 1);
 	unsigned int k;
 
-	ASSERT_NE(NULL, opt);
+	ASSERT_TRUE(!!opt);
 	memcpy(opt, &req, sizeof(req));
 	EXPECT_EQ(-E2BIG, pv4_setopt(self->fd, PACKET_MEMREG, opt, page + 1));
 	EXPECT_EQ(0, pv4_setopt(self->fd, PACKET_MEMREG, opt, page));
