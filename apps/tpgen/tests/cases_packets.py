@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What tpgen tx sends, as tcpdump sees it."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from harness import (
+    A,
+    Capture,
+    check,
+    counter,
+    finish,
+    good,
+    receiver,
+    run,
+    sent,
+    start,
+    values,
+)
+
+
+def test_count_and_size() -> None:
+    before = counter(A, "tx_packets")
+    said = run("tx", "-i", A, "-n", 1500, "-l", 64, "-q")
+    check("sent 1500 packets, 96000 bytes" in said, said)
+    check(counter(A, "tx_packets") - before >= 1500, "the device has counted fewer")
+    check(all(p["length"] == "100" for p in sent(70, "-l", 100)), "length")
+
+
+def test_sizes() -> None:
+    lengths = [int(p["length"]) for p in sent(50, "-l", "100-109")]
+    check(lengths == [100 + i % 10 for i in range(50)], lengths)
+    lengths = [
+        int(p["length"]) for p in sent(300, "-l", "80-300", "--random", "length")
+    ]
+    check(min(lengths) >= 80 and max(lengths) <= 300, lengths)
+    check(len(set(lengths)) > 100, lengths)
+    found = Counter(int(p["length"]) for p in sent(120, "-l", "imix"))
+    check(found == {60: 70, 590: 40, 1514: 10}, found)
+
+
+def test_protocols() -> None:
+    for family in "-4", "-6":
+        for protocol in "udp", "tcp", "icmp":
+            packets = sent(
+                6,
+                family,
+                "--proto",
+                protocol,
+                "-l",
+                "100-103",
+                "--ttl",
+                9,
+                "--tos",
+                "0x10",
+            )
+            for p in packets:
+                fields = p.get("ttl") or p.get("hlim"), p.get("tos") or p.get("class")
+                check(fields == ("9", "0x10"), p["text"])
+
+
+def test_addresses_in_turn() -> None:
+    packets = sent(24, "-s", "10.0.0.254-10.0.1.1:7-9", "-d", "192.168.0.1:80")
+    want = [
+        (f"10.0.{a >> 8}.{a & 255}", str(port), "192.168.0.1", "80")
+        for a in range(254, 258)
+        for port in (7, 8, 9)
+    ] * 2
+    found = values(packets, "from", "from_port", "to", "to_port")
+    check(found == want, found)
+    # more than the frames hold, so that they are written
+    with Capture() as capture:
+        run(
+            "tx", "-i", A, "-n", 3000, "-q", "-R", "5k", "-d", "10.1.0.0-10.1.3.255:5-7"
+        )
+    found = values(good(capture.packets(), 3000), "to", "to_port")
+    want = [
+        (f"10.1.{a >> 8}.{a & 255}", str(port))
+        for a in range(1000)
+        for port in (5, 6, 7)
+    ]
+    check(found == want, "addresses in turn, rewritten")
+
+
+def test_addresses_ipv6() -> None:
+    packets = sent(
+        12, "-s", "[fd00::fffe-fd00::1:1]:1-3", "-d", "fd00::9", "--dport", 4000
+    )
+    want = [
+        (a, str(port), "fd00::9", "4000")
+        for a in ("fd00::fffe", "fd00::ffff", "fd00::1:0", "fd00::1:1")
+        for port in (1, 2, 3)
+    ]
+    found = values(packets, "from", "from_port", "to", "to_port")
+    check(found == want, found)
+
+
+def test_addresses_random() -> None:
+    packets = sent(
+        400,
+        "-s",
+        "10.0.0.0-10.0.255.255:1000-1999",
+        "-d",
+        "1.2.3.4-1.2.3.7",
+        "--dport",
+        "1-4",
+        "--random",
+        "src,sport,dst,dport",
+    )
+    for name, fewest in ("from", 300), ("from_port", 250), ("to", 4), ("to_port", 4):
+        found = {p[name] for p in packets}
+        check(len(found) >= fewest, f"{name}: {len(found)} values")
+    check(all(1000 <= int(p["from_port"]) < 2000 for p in packets), "ports")
+    check(all(p["from"].startswith("10.0.") for p in packets), "addresses")
+
+
+def test_macs() -> None:
+    packets = sent(
+        6,
+        "-S",
+        "02:00:00:00:00:ff-02:00:00:00:01:01",
+        "-D",
+        "02:00:00:00:00:01-02:00:00:00:00:02",
+    )
+    want = [
+        (f"02:00:00:00:{s >> 8:02x}:{s & 255:02x}", f"02:00:00:00:00:0{d}")
+        for d in (1, 2)
+        for s in (255, 256, 257)
+    ]
+    found = values(packets, "smac", "dmac")
+    check(found == want, found)
+    own = Path(f"/sys/class/net/{A}/address").read_text().strip()
+    found = values(sent(1), "smac", "dmac")
+    check(found == [(own, "ff:ff:ff:ff:ff:ff")], found)
+    macs = {
+        p["smac"]
+        for p in sent(
+            100, "-S", "02:00:00:00:00:00-02:00:ff:00:00:00", "--random", "src-mac"
+        )
+    }
+    check(len(macs) == 100, macs)
+
+
+def test_vlan() -> None:
+    packets = sent(6, "--vlan", "99-101", "--priority", 5, "-6", "-l", 90)
+    found = values(packets, "vlan", "priority")
+    check(found == [(str(99 + i % 3), "5") for i in range(6)], found)
+
+
+def test_frames() -> None:
+    for size, frames in (1500, 3), (8000, None), (9014, 4):
+        some = ["-F", frames] if frames else []
+        with Capture() as capture:
+            run("tx", "-i", A, "-n", 5, "-q", "-l", size, *some)
+        found = [int(p["length"]) for p in good(capture.packets(), 5)]
+        check(found == [size] * 5, found)
+    check("more frames" in run("tx", "-i", A, "-l", 9000, "-F", 1, code=2), "one frame")
+
+
+def test_dump() -> None:
+    with Capture() as capture:
+        said, _ = finish(start("tx", "-i", A, "-n", 3, "-q", "--dump=2", "-l", 75))
+    lines = re.findall(r"^[0-9a-f]{6}  ((?:[0-9a-f]{2} )+)", said, re.MULTILINE)
+    found = bytes.fromhex("".join(lines))
+    check(found == b"".join(capture.contents()[:2]), said)
+    rx = receiver("rx", "-n", 1, "-X")
+    run("tx", "-i", A, "-n", 1, "-q", "-l", 66)
+    check("# received, 66 bytes" in finish(rx)[0], "rx -X")

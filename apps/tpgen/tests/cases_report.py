@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reports, signals, and options that are refused."""
+
+import json
+import re
+import subprocess
+import time
+import xml.etree.ElementTree
+
+from files import TIMED, pcap, write
+from harness import (
+    DIR,
+    A,
+    B,
+    check,
+    close,
+    finish,
+    receiver,
+    run,
+    run_json,
+    start,
+    stop,
+    timed,
+)
+
+
+def test_ctrl_c() -> None:
+    for words in (
+        ["tx", "-R", "100"],
+        ["tx", "-R", "0.1"],
+        ["tx"],
+        ["rx"],
+        ["pong"],
+        ["ping", "-R", "5"],
+        ["replay", "-f", write(pcap(TIMED)), "-L", 0],
+    ):
+        process = start(*words[:1], "-i", A, *words[1:])
+        time.sleep(1.2)
+        before = time.monotonic()
+        out, _ = stop(process)
+        seconds = time.monotonic() - before
+        check(re.search(r"^(sent|received) \d+ packets", out, re.MULTILINE), out)
+        check(seconds < 5, f"{words}: {seconds:.1f} s")
+
+
+@timed
+def test_time() -> None:
+    r = run_json("tx", "-i", A, "-t", "1.5", "-R", "200")
+    close(r["seconds"], 1.5, 20, "time")
+
+
+def test_interval() -> None:
+    said = run("tx", "-i", A, "-R", "100", "-t", "1.2", "-T", "0.25")
+    lines = re.findall(r"^ *\d+\.\d s  sent ", said, re.MULTILINE)
+    check(3 <= len(lines) <= 5, said)
+    check("sent" not in finish(start("tx", "-i", A, "-n", 9, "-q"))[1], "-q")
+
+
+def test_json() -> None:
+    path = DIR / "json"
+    said = run("tx", "-i", A, "-n", 10, "-q", "--json", path)
+    r = json.loads(path.read_text())
+    check(r["mode"] == "tx" and r["tx_packets"] == 10 and r["tx_bytes"] == 600, r)
+    check("sent 10 packets" in said, said)
+
+
+def test_plot() -> None:
+    path = DIR / "plot.svg"
+    pong = receiver("pong")
+    run("ping", "-i", A, "-q", "-R", 100, "-t", 1.5, "-T", 0.2, "--plot", path)
+    stop(pong)
+    lines = [
+        e
+        for e in xml.etree.ElementTree.parse(path).iter()
+        if e.tag.endswith("polyline")
+    ]
+    check(len(lines) == 5, f"{len(lines)} lines")  # two rates, three of latency
+    check(all(4 <= len(e.get("points").split()) <= 8 for e in lines), "points")
+
+
+def test_link() -> None:
+    subprocess.run(["ip", "link", "set", B, "down"], check=True)
+    try:
+        said = run("tx", "-i", A, "-n", 1, "-w", "0.3", code=1)
+        check("no link" in said, said)
+    finally:
+        subprocess.run(["ip", "link", "set", B, "up"], check=True)
+    r = run_json("tx", "-i", A, "-n", 1, "-w", 10)
+    check(r["tx_packets"] == 1, r)
+
+
+def test_link_lost() -> None:
+    """The summary and an error follow when the device goes away."""
+    process = start("rx", "-i", B, "-q")
+    time.sleep(1)
+    subprocess.run(["ip", "link", "set", B, "down"], check=True)
+    try:
+        out, errors = finish(process, 1)
+        check("received 0 packets" in out and "Network is down" in errors, out + errors)
+    finally:
+        subprocess.run(["ip", "link", "set", B, "up"], check=True)
+        run("tx", "-i", A, "-n", 1, "-q", "-w", 10)
+
+
+def test_refused_options() -> None:
+    for words, why in (
+        ("tx", "-R 0"),
+        ("tx", "-R 5x"),
+        ("tx", "-l 59-40"),
+        ("tx", "-l 20"),
+        ("tx", "-s 1.2.3"),
+        ("tx", "-s 1.2.3.4 -d ::1"),
+        ("tx", "-S 1:2"),
+        ("tx", "--random sport"),
+        ("tx", "--random colour"),
+        ("tx", "--poisson"),
+        ("tx", "--launch fq"),
+        ("tx", "--priority 1"),
+        ("tx", "-z 0 --qdisc"),
+        ("tx", "-z 0 -p 2"),
+        ("tx", "-f x"),
+        ("rx", "-l 60"),
+        ("rx", "-R 1"),
+        ("replay", ""),
+        ("tx", "--proto icmp --sport 1"),
+        ("tx", "--ring 300"),
+        ("tx", "-d 10.0.0.9-10.0.0.1"),
+        ("pong", "--seq"),
+        ("tx", "-n 0"),
+        ("tx", "-p 2 -a 0"),
+        ("sing", ""),
+        ("tx", "-s fd00::1-fd01::1"),
+    ):
+        run(words, "-i", A, *why.split(), code=2)
+    check("No such device" in run("tx", "-i", "nothing0", code=1), "no device")
+    check("usage: tpgen" in run("--help"), "--help")
+    check("tpgen" in run("--version"), "--version")
