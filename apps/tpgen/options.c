@@ -66,7 +66,7 @@ static const char usage[] =
 "                         clock of the latency (default program)\n"
 "\n"
 "Replay:\n"
-"  -f, --file FILE        pcap or pcapng file\n"
+"  -f, --file FILE        pcap or pcapng file, may be compressed; -: stdin\n"
 "  -x, --speed FACTOR     of the file's own timing (default 1); -R replaces it\n"
 "  -L, --loops N          send it N times; 0: no limit (default 1)\n"
 "\n"

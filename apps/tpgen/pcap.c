@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tpgen: reading a capture file, pcap or pcapng
+ * tpgen: finding the packets of a capture file, pcap or pcapng
  *
  * Both byte orders, and any resolution of time stamps. The file may have any
- * content: every length is checked against what is left of it.
+ * content: every length is checked against what is left of it. What is damaged
+ * does not take away the packets before it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #define NSEC		1000000000ull
 #define LINK_ETHERNET	1
+#define LINK_HAS_FCS	0x04000000u	/* its length: bits 28 to 31 */
 
 #define PCAP_US		0xa1b2c3d4u
 #define PCAP_NS		0xa1b23c4du
@@ -28,8 +30,13 @@
 #define NG_ENHANCED	6u
 #define NG_BLOCK	12		/* shortest block */
 #define NG_TSRESOL	9
+#define NG_FCSLEN	13
 #define NG_TSOFFSET	14
+#define NG_PACKET_FLAGS	2
 #define NG_INTERFACES	65536
+
+/* A stamp that is so much later than that of a packet behind it is wrong. */
+#define STRAY_NS	NSEC
 
 /**
  * struct reader - what is left of the file
@@ -38,6 +45,7 @@
  * @swap: numbers are in the other byte order
  * @c: packets so far
  * @room: packets that there is memory for
+ * @max_packet: bytes of the longest packet that is taken
  * @error: message after a failure
  */
 struct reader {
@@ -46,6 +54,7 @@ struct reader {
 	bool swap;
 	struct capture *c;
 	size_t room;
+	__u32 max_packet;
 	char *error;
 };
 
@@ -77,14 +86,25 @@ static void advance(struct reader *r, size_t n)
 	r->left -= n;
 }
 
+/* Add a packet of len bytes in the file, the last fcs of which, on the wire, are
+ * no data.
+ */
 static int add_packet(struct reader *r, __u64 ns, const __u8 *data, __u32 len,
-		      __u32 wire_len)
+		      __u32 wire_len, __u32 fcs)
 {
 	struct capture *c = r->c;
 	struct captured *new;
 
-	if (!len)
+	if (wire_len < len)
+		wire_len = len;
+	wire_len = wire_len > fcs ? wire_len - fcs : 0;
+	if (len > wire_len)
+		len = wire_len;
+	if (!len || len > r->max_packet) {
+		c->empty += !len;
+		c->too_long += len > 0;
 		return 0;
+	}
 	if (c->nr == r->room) {
 		r->room = r->room ? 2 * r->room : 1024;
 		new = reallocarray(c->packet, r->room, sizeof(*new));
@@ -92,7 +112,9 @@ static int add_packet(struct reader *r, __u64 ns, const __u8 *data, __u32 len,
 			return fail(r, "no memory");
 		c->packet = new;
 	}
-	c->packet[c->nr++] = (struct captured){ ns, data, len };
+	c->packet[c->nr++] = (struct captured){
+		.ns = ns, .data = data, .len = len,
+	};
 	c->cut += len < wire_len;
 	if (len > c->max_len)
 		c->max_len = len;
@@ -103,12 +125,15 @@ static int add_packet(struct reader *r, __u64 ns, const __u8 *data, __u32 len,
 
 static int parse_pcap(struct reader *r, __u64 unit)
 {
-	__u32 len, wire_len, link;
+	__u32 len, wire_len, link, fcs = 0;
 	__u64 ns;
 
 	if (r->left < PCAP_HEADER)
 		return fail(r, "the header of the pcap file is incomplete");
-	link = get32(r, r->p + 20) & 0xffff;
+	link = get32(r, r->p + 20);
+	if (link & LINK_HAS_FCS)
+		fcs = (link >> 28) * 2;
+	link &= 0xffff;
 	if (link != LINK_ETHERNET) {
 		snprintf(r->error, CAPTURE_ERROR,
 			 "packets have link type %u, not Ethernet", link);
@@ -119,11 +144,11 @@ static int parse_pcap(struct reader *r, __u64 unit)
 		ns = get32(r, r->p) * NSEC + get32(r, r->p + 4) * unit;
 		len = get32(r, r->p + 8);
 		wire_len = get32(r, r->p + 12);
-		if (len > CAPTURE_MAX_PACKET)
-			return fail(r, "a packet is too long: the file is damaged");
+		if (len > CAPTURE_MAX_RECORD)
+			return fail(r, "a packet has an impossible length");
 		if (len > r->left - PCAP_RECORD)
 			break;
-		if (add_packet(r, ns, r->p + PCAP_RECORD, len, wire_len))
+		if (add_packet(r, ns, r->p + PCAP_RECORD, len, wire_len, fcs))
 			return -1;
 		advance(r, PCAP_RECORD + len);
 	}
@@ -136,12 +161,14 @@ static int parse_pcap(struct reader *r, __u64 unit)
 /**
  * struct interface - an interface of a section
  * @link: link type
+ * @fcs: bytes of a packet on the wire that are its check sequence
  * @snap_len: most bytes of a packet, 0: no limit
  * @resolution: units of a time stamp per second
  * @offset: seconds to add to it
  */
 struct interface {
 	__u16 link;
+	__u8 fcs;
 	__u32 snap_len;
 	__u64 resolution;
 	__u64 offset;
@@ -191,6 +218,7 @@ static int add_interface(struct reader *r, struct section *s, const __u8 *p,
 	s->interface = i;
 	i += s->nr++;
 	i->link = get16(r, p);
+	i->fcs = 0;
 	i->snap_len = get32(r, p + 4);
 	i->resolution = 1000000;
 	i->offset = 0;
@@ -206,6 +234,8 @@ static int add_interface(struct reader *r, struct section *s, const __u8 *p,
 			i->resolution = resolution_of(p[4]);
 			if (!i->resolution)
 				return fail(r, "unknown resolution of time stamps");
+		} else if (code == NG_FCSLEN && size == 1) {
+			i->fcs = p[4];
 		} else if (code == NG_TSOFFSET && size == 8) {
 			__u64 lo = get32(r, p + 4), hi = get32(r, p + 8);
 			const __u32 one = 1;
@@ -219,19 +249,41 @@ static int add_interface(struct reader *r, struct section *s, const __u8 *p,
 	return 0;
 }
 
+/* Length of the check sequence, which a packet's own flags may tell */
+static __u8 fcs_of(const struct reader *r, const struct interface *i,
+		   const __u8 *options, __u32 len)
+{
+	__u8 fcs;
+
+	while (len >= 4) {
+		__u16 code = get16(r, options), size = get16(r, options + 2);
+		__u32 padded = (size + 3u) & ~3u;
+
+		if (!code || padded > len - 4)
+			break;
+		if (code == NG_PACKET_FLAGS && size == 4) {
+			fcs = get32(r, options + 4) >> 5 & 0xf;
+			return fcs ? fcs : i->fcs;
+		}
+		options += 4 + padded;
+		len -= 4 + padded;
+	}
+	return i->fcs;
+}
+
 static int add_enhanced(struct reader *r, const struct section *s,
 			__u32 interface, const __u8 *p, __u32 len)
 {
 	const struct interface *i;
+	__u32 size, padded;
 	__u64 stamp;
-	__u32 size;
 
 	/* from the time stamp on: high and low part, length, wire length */
 	if (len < 16)
 		return fail(r, "a packet's block is too short");
 	size = get32(r, p + 8);
-	if (size > len - 16 || size > CAPTURE_MAX_PACKET)
-		return fail(r, "a packet is longer than its block, or too long");
+	if (size > len - 16)
+		return fail(r, "a packet is longer than its block");
 	if (interface >= s->nr)
 		return fail(r, "a packet is of an interface that is not described");
 	i = &s->interface[interface];
@@ -240,8 +292,11 @@ static int add_enhanced(struct reader *r, const struct section *s,
 		return 0;
 	}
 	stamp = (__u64)get32(r, p) << 32 | get32(r, p + 4);
-	return add_packet(r, to_ns(i, stamp), p + 16, size,
-			  get32(r, p + 12));
+	padded = 16 + ((size + 3) & ~3u);
+	if (padded > len)
+		padded = len;
+	return add_packet(r, to_ns(i, stamp), p + 16, size, get32(r, p + 12),
+			  fcs_of(r, i, p + padded, len - padded));
 }
 
 static int add_simple(struct reader *r, const struct section *s, const __u8 *p,
@@ -257,8 +312,8 @@ static int add_simple(struct reader *r, const struct section *s, const __u8 *p,
 	size = wire_len = get32(r, p);
 	if (s->interface->snap_len && size > s->interface->snap_len)
 		size = s->interface->snap_len;
-	if (size > len - 4 || size > CAPTURE_MAX_PACKET)
-		return fail(r, "a packet is longer than its block, or too long");
+	if (size > len - 4)
+		return fail(r, "a packet is longer than its block");
 	if (s->interface->link != LINK_ETHERNET) {
 		r->c->skipped++;
 		return 0;
@@ -266,7 +321,7 @@ static int add_simple(struct reader *r, const struct section *s, const __u8 *p,
 	/* It has no time stamp. */
 	if (r->c->nr)
 		ns = r->c->packet[r->c->nr - 1].ns;
-	return add_packet(r, ns, p + 4, size, wire_len);
+	return add_packet(r, ns, p + 4, size, wire_len, s->interface->fcs);
 }
 
 static int parse_block(struct reader *r, struct section *s, __u32 type,
@@ -345,22 +400,25 @@ static int parse_pcapng(struct reader *r)
  * @c: set to the packets, which refer to @file; free it with capture_free()
  * @file: content of the file
  * @len: its length
+ * @max_packet: longer packets are counted, but left out
  * @error: set to a message after a failure
  *
- * A file that ends within a record is valid up to there.
+ * A file that is damaged, or ends, behind its first packet is valid up to
+ * there.
  *
  * Return: 0, or -1.
  */
 int capture_parse(struct capture *c, const __u8 *file, size_t len,
-		  char error[CAPTURE_ERROR])
+		  __u32 max_packet, char error[CAPTURE_ERROR])
 {
-	struct reader r = { .p = file, .left = len, .c = c, .error = error };
+	struct reader r = {
+		.p = file, .left = len, .c = c, .max_packet = max_packet,
+		.error = error,
+	};
 	__u32 magic;
 	int e;
 
 	memset(c, 0, sizeof(*c));
-	c->file = file;
-	c->file_len = len;
 	if (len < sizeof(magic))
 		return fail(&r, "neither a pcap nor a pcapng file");
 	memcpy(&magic, file, sizeof(magic));
@@ -381,9 +439,44 @@ int capture_parse(struct capture *c, const __u8 *file, size_t len,
 	default:
 		e = fail(&r, "neither a pcap nor a pcapng file");
 	}
+	if (e && c->nr) {
+		strcpy(c->damage, error);
+		return 0;
+	}
 	if (e)
 		capture_free(c);
 	return e;
+}
+
+/**
+ * capture_schedule - find out when the packets are due
+ * @c: capture with a packet or more; sets due of each, and length
+ *
+ * A packet is due by its stamp. If that is more than a second later than the
+ * stamp of a packet behind it, it is wrong, and the packet is due with that one.
+ */
+void capture_schedule(struct capture *c)
+{
+	__u64 first = ~0ull, last = 0, earliest = ~0ull;
+	size_t i;
+
+	for (i = c->nr; i--; ) {
+		struct captured *p = &c->packet[i];
+
+		if (p->ns < earliest)
+			earliest = p->ns;
+		p->due = p->ns - earliest > STRAY_NS ? earliest : p->ns;
+		if (p->due < first)
+			first = p->due;
+		if (p->due > last)
+			last = p->due;
+	}
+	for (i = 0; i < c->nr; i++)
+		c->packet[i].due -= first;
+	/* A new loop starts after a gap that is the mean of the others. */
+	c->length = last - first;
+	if (c->nr > 1)
+		c->length += c->length / (c->nr - 1);
 }
 
 /**

@@ -6,16 +6,18 @@
  * the packets of a flow stay in order. If the packets of a thread fit into its
  * frames, they are written once, and the loops after the first only send.
  */
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include "input.h"
 #include "pace.h"
 #include "pcap.h"
 #include "slots.h"
 
 #define DRAIN_NS	NSEC		/* wait for the last packets */
 #define NO_PACKET	SIZE_MAX
+#define NEVER		1e18		/* nanoseconds, longer than any run */
+
+static struct input file;
 
 /**
  * struct replay - what sends
@@ -28,8 +30,7 @@
  * @at: position in @c
  * @loop: loops that have ended
  * @number: number of the packet since the start, of all threads
- * @due: when it is due, if @timed
- * @rest: a part of a nanosecond, by which it is due later
+ * @start: when the loop has started, if @timed
  */
 struct replay {
 	struct worker *w;
@@ -40,8 +41,7 @@ struct replay {
 	bool timed;
 	size_t at;
 	__u64 loop, number;
-	__u64 due;
-	double rest;
+	__u64 start;
 };
 
 /**
@@ -53,32 +53,34 @@ struct replay {
  */
 void replay_load(const struct config *cfg, struct capture *c)
 {
-	int fd = open(cfg->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *name = cfg->file;
 	char error[CAPTURE_ERROR];
-	struct stat st;
-	void *p;
 
-	if (fd < 0 || fstat(fd, &st))
-		err(1, "%s", cfg->file);
-	if (!st.st_size)
-		errx(1, "%s: the file is empty, or not a regular one",
-		     cfg->file);
-	p = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (p == MAP_FAILED)
-		err(1, "%s", cfg->file);
-	close(fd);
-	if (capture_parse(c, p, st.st_size, error))
-		errx(1, "%s: %s", cfg->file, error);
+	input_read(&file, name);
+	if (!file.len)
+		errx(1, "%s: the file is empty", name);
+	if (capture_parse(c, file.data, file.len, slots_max_size(), error))
+		errx(1, "%s: %s", name, error);
 	if (!c->nr)
-		errx(1, "%s: no packet of Ethernet", cfg->file);
+		errx(1, "%s: no packet of Ethernet that can be sent", name);
 	if (c->skipped)
 		warnx("%s: %llu packets of other links than Ethernet are left out",
-		      cfg->file, c->skipped);
+		      name, c->skipped);
+	if (c->too_long)
+		warnx("%s: %llu packets of more than %u bytes are left out",
+		      name, c->too_long, slots_max_size());
+	if (c->empty)
+		warnx("%s: %llu packets without a byte are left out", name,
+		      c->empty);
 	if (c->cut)
 		warnx("%s: %llu packets were captured only in part, and are sent so",
-		      cfg->file, c->cut);
+		      name, c->cut);
 	if (c->incomplete)
-		warnx("%s: the file ends within a record", cfg->file);
+		warnx("%s: the file ends within a record", name);
+	if (*c->damage)
+		warnx("%s: the file is damaged behind packet %zu: %s", name,
+		      c->nr, c->damage);
+	capture_schedule(c);
 }
 
 /**
@@ -87,9 +89,8 @@ void replay_load(const struct config *cfg, struct capture *c)
  */
 void replay_free(struct capture *c)
 {
-	if (c->file)
-		munmap((void *)c->file, c->file_len);
 	capture_free(c);
+	input_free(&file);
 }
 
 /**
@@ -152,11 +153,6 @@ static bool replay_init(struct replay *p, struct worker *w)
 	if (mine && mine < nr)
 		nr = mine;
 	p->has = malloc(nr * sizeof(*p->has));
-	if (frames > TX_FRAMES) {
-		worker_fail(w, "packets of %u bytes need more than %u frames",
-			    p->c->max_len, TX_FRAMES);
-		return false;
-	}
 	if (!p->has || slots_init(&p->slots, w, frames, nr)) {
 		worker_fail(w, "no memory");
 		return false;
@@ -191,24 +187,12 @@ static void send_packet(struct replay *p)
 	slots_send(&p->slots, slot, d, nr);
 }
 
-static double scale(const struct replay *p, __u64 ns)
+/* A time of the file, at the speed of the replay */
+static __u64 scale(const struct replay *p, __u64 ns)
 {
-	return p->w->cfg->speed ? ns / p->w->cfg->speed : ns;
-}
+	double scaled = p->w->cfg->speed ? ns / p->w->cfg->speed : ns;
 
-/* Nanoseconds from the packet before to this one, which is not the first */
-static __u64 gap(const struct replay *p)
-{
-	const struct captured *packet = p->c->packet;
-	size_t nr = p->c->nr, at = p->at;
-
-	if (at)
-		return packet[at].ns > packet[at - 1].ns ?
-		       packet[at].ns - packet[at - 1].ns : 0;
-	/* A new loop starts after a gap that is the mean of the others. */
-	if (nr < 2 || packet[nr - 1].ns <= packet[0].ns)
-		return 0;
-	return (packet[nr - 1].ns - packet[0].ns) / (nr - 1);
+	return scaled < NEVER ? scaled : NEVER;
 }
 
 /* Go to the next packet of the file; returns false behind the last one. */
@@ -222,23 +206,17 @@ static bool next_packet(struct replay *p)
 	if (++p->at == p->c->nr) {
 		p->at = 0;
 		p->loop++;
+		p->start += scale(p, p->c->length);
 		if (cfg->loops && p->loop == cfg->loops)
 			return false;
 	}
-	if (cfg->count && p->number == cfg->count)
-		return false;
-	if (p->timed) {
-		p->rest += scale(p, gap(p));
-		p->due += (__u64)p->rest;
-		p->rest -= (__u64)p->rest;
-	}
-	return true;
+	return !cfg->count || p->number != cfg->count;
 }
 
 static __u64 due(const struct replay *p, __u64 now)
 {
 	if (p->timed)
-		return p->due;
+		return p->start + scale(p, p->c->packet[p->at].due);
 	return p->pace.limited ? pace_next(&p->pace) : now;
 }
 
@@ -323,7 +301,7 @@ void replay_run(struct worker *w)
 
 	if (replay_init(&p, w)) {
 		w->begin = clock_ns(CLOCK_MONOTONIC);
-		p.due = w->begin;
+		p.start = w->begin;
 		pace_start(&p.pace, w->begin);
 		replay_loop(&p);
 		drain(&p);

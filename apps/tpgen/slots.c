@@ -19,6 +19,16 @@ unsigned int slots_frame_size(unsigned int max_size)
 }
 
 /**
+ * slots_max_size - get the size of the longest packet that can be sent
+ *
+ * Return: bytes.
+ */
+unsigned int slots_max_size(void)
+{
+	return TX_FRAMES * (slots_frame_size(UINT32_MAX) - OFFSET);
+}
+
+/**
  * slots_init - divide the frames into slots
  * @s: slots
  * @w: thread, whose port is open

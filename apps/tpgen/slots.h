@@ -34,6 +34,7 @@ struct slots {
 };
 
 unsigned int slots_frame_size(unsigned int max_size);
+unsigned int slots_max_size(void);
 int slots_init(struct slots *s, struct worker *w, unsigned int max_frames,
 	       unsigned int nr);
 void slots_exit(struct slots *s);

@@ -277,9 +277,10 @@ int main(int argc, char **argv)
 	if (!r.w)
 		err(1, "threads");
 	memset(r.w, 0, sizeof(*r.w) * cfg.nr_threads);
-	set_signals(&set);
+	/* It may wait for another program, so signals still end the program. */
 	if (cfg.mode == MODE_REPLAY)
 		replay_load(&cfg, &capture);
+	set_signals(&set);
 	for (i = 0; i < cfg.nr_threads; i++) {
 		r.w[i].cfg = &cfg;
 		r.w[i].capture = &capture;

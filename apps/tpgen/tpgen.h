@@ -14,7 +14,8 @@
  * echo.c	ping and pong
  * replay.c	sending a capture file
  * slots.c,.h	frames of packets of any size
- * pcap.c,.h	reading a capture file
+ * input.c,.h	reading a file of any kind as a whole
+ * pcap.c,.h	finding the packets of a capture file
  * stream.c,.h	lost, reordered and duplicate packets
  * hist.c,.h	histograms of latency
  * report.c	rates each second, the summary

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What replay sends."""
 
+import gzip
 import os
 import shutil
 import struct
 import subprocess
 
 from files import STEP, TIMED, gaps, median, pcap, pcapng, replayed, udp, write
-from harness import DIR, A, Capture, check, close, run, run_json, timed
+from harness import DIR, A, Capture, check, close, finish, run, run_json, start, timed
 
 
 def same(capture: Capture, packets: list[tuple[int, bytes]]) -> None:
@@ -83,5 +84,87 @@ def test_replay_refused() -> None:
     ):
         said = run("replay", "-i", A, "-f", write(data), code=1)
         check(why in said, said)
+    said = run("replay", "-i", A, "-f", DIR / "none", code=1)
+    check("No such file" in said, said)
     said = run("replay", "-i", A, "-q", "-f", write(pcap(TIMED)[:-5]))
     check("ends within a record" in said and "sent 9 packets" in said, said)
+
+
+def test_replay_damaged() -> None:
+    """The packets before a damage are sent, and what cannot be sent is left out."""
+    for data in pcap(TIMED), pcapng(TIMED):
+        at = data.index(TIMED[5][1])
+        damaged = data[: at - 8] + b"\xff" * 8 + data[at:]
+        with Capture() as capture:
+            said = run("replay", "-i", A, "-q", "-R", "max", "-f", write(damaged))
+        same(capture, TIMED[:5])
+        check("damaged behind packet 5" in said, said)
+    odd = [
+        TIMED[0],
+        (0, os.urandom(65281)),
+        (0, b""),
+        (0, os.urandom(200000)),
+        TIMED[1],
+    ]
+    with Capture() as capture:
+        said = run("replay", "-i", A, "-q", "-R", "max", "-f", write(pcap(odd)))
+    same(capture, TIMED[:2])
+    check("2 packets of more than 65280 bytes are left out" in said, said)
+    check("1 packets without a byte are left out" in said, said)
+    # Ethernet with 4 bytes of FCS, as the upper bits of the link type say
+    with_fcs = pcap([(ns, data + b"FCS!") for ns, data in TIMED])
+    with_fcs = with_fcs[:23] + b"\x24" + with_fcs[24:]
+    same(replayed(with_fcs, "-R", "max"), TIMED)
+
+
+def test_replay_inputs() -> None:
+    """Standard input, a FIFO, compressed files, and a file that is cut meanwhile."""
+    path, fifo = write(pcap(TIMED)), DIR / "fifo"
+    words = ("replay", "-i", A, "-q", "-R", "max", "-f")
+    with Capture() as capture, path.open("rb") as file:
+        finish(start(*words, "-", stdin=file))
+    same(capture, TIMED)
+    os.mkfifo(fifo)
+    for program in "cat", "gzip", "xz", "zstd":
+        if not shutil.which(program):
+            print(f"# replay: no {program} here")
+            continue
+        with Capture() as capture:
+            replay = start(*words, fifo)
+            with path.open("rb") as file, fifo.open("wb") as pipe:
+                subprocess.run([program], stdin=file, stdout=pipe, check=True)
+            finish(replay)
+        same(capture, TIMED)
+    # The second half of a compressed file is missing.
+    packed = gzip.compress(pcap([(0, udp(os.urandom(1000))) for _ in range(100)]))
+    said = run(*words, write(packed[: len(packed) // 2]))
+    check("gzip has failed" in said and "within a record" in said, said)
+    # More packets than frames, so that the file is still needed when it is cut
+    many = write(pcap([(0, udp(struct.pack(">I", i) * 100)) for i in range(9000)]))
+    replay = start("replay", "-i", A, "-R", "2k", "-f", many, "-T", 0.1)
+    assert replay.stderr
+    replay.stderr.readline()
+    os.truncate(many, 0)
+    check("sent 9000 packets" in finish(replay)[0], "a file that is cut")
+
+
+@timed
+def test_replay_unsorted() -> None:
+    """Packets are due by their stamp, and at once if that has passed."""
+    ms, begin = 10**6, 10**18
+    # blocks of two interfaces by turns, as dumpcap writes them
+    two = [
+        (begin + (block + at) * 10 * ms, udp(bytes([side, block + at]) * 9))
+        for block in range(0, 100, 10)
+        for side in (0, 1)
+        for at in range(10)
+    ]
+    ahead = [(begin, TIMED[0][1]), (begin + 65536 * 10**9, TIMED[1][1])]
+    ahead += [(begin + i * 100 * ms, TIMED[i][1]) for i in range(2, 4)]
+    late = [(begin + 10**11, TIMED[0][1])]
+    late += [(begin + i * 5 * ms, TIMED[i % 10][1]) for i in range(20)]
+    for packets, seconds in (two, 0.99), (ahead, 0.3), (late, 0.095):
+        capture = replayed(pcap(packets))
+        same(capture, packets)
+        times = capture.times()
+        check(abs(times[-1] - times[0] - seconds) < 0.05, f"{times}, not {seconds} s")

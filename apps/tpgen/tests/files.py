@@ -37,14 +37,13 @@ def udp(payload: bytes, port: int = 9) -> bytes:
 def pcap(
     packets: list[tuple[int, bytes]], order: str = "<", nano: bool = False
 ) -> bytes:
-    data = struct.pack(
-        f"{order}IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1
-    )
+    magic = 0xA1B23C4D if nano else 0xA1B2C3D4
+    data = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 65535, 1)]
     for ns, packet in packets:
-        part = ns % 10**9 // (1 if nano else 1000)
-        data += struct.pack(f"{order}IIII", ns // 10**9, part, len(packet), len(packet))
-        data += packet
-    return data
+        part, size = ns % 10**9 // (1 if nano else 1000), len(packet)
+        data.append(struct.pack(f"{order}IIII", ns // 10**9, part, size, size))
+        data.append(packet)
+    return b"".join(data)
 
 
 def pcapng(packets: list[tuple[int, bytes]], order: str = "<") -> bytes:

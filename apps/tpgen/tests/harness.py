@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 TPGEN, A, B = sys.argv[1:4]
 SHORT = bool(os.getenv("TPGEN_SHORT"))
@@ -88,10 +88,10 @@ def timed(case: Callable[[], None]) -> Callable[[], None]:
 # --- running programs ------------------------------------------------------------
 
 
-def start(*words: object) -> subprocess.Popen[str]:
+def start(*words: object, stdin: IO[bytes] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [TPGEN, *map(str, words)],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
