@@ -8,6 +8,42 @@
 #ifdef CONFIG_PACKET_V4
 #include <net/netdev_rx_queue.h>
 
+struct tp4_netdev_parms;
+struct tp4_zc;
+
+/* The following access members that only a kernel with CONFIG_PACKET_V4 has.
+ */
+static inline struct tp4_zc *tp4_queue_owner(const struct net_device *dev,
+					     unsigned int queue_pair)
+{
+	return READ_ONCE(dev->_rx[queue_pair].tp4);
+}
+
+static inline void tp4_queue_set_owner(struct net_device *dev,
+				       unsigned int queue_pair,
+				       struct tp4_zc *zc)
+{
+	WRITE_ONCE(dev->_rx[queue_pair].tp4, zc);
+}
+
+static inline bool tp4_dev_has_ops(const struct net_device *dev)
+{
+	return dev->netdev_ops->ndo_tp4_zerocopy &&
+	       dev->netdev_ops->ndo_tp4_xmit;
+}
+
+static inline int tp4_dev_zerocopy(struct net_device *dev,
+				   struct tp4_netdev_parms *parms)
+{
+	return dev->netdev_ops->ndo_tp4_zerocopy(dev, parms);
+}
+
+static inline int tp4_dev_xmit(struct net_device *dev, int queue_pair,
+			       u32 flags)
+{
+	return dev->netdev_ops->ndo_tp4_xmit(dev, queue_pair, flags);
+}
+
 /**
  * tp4_queue_is_bound() - check whether a queue pair is in zero-copy mode
  * @dev:	the device
@@ -20,7 +56,7 @@ static inline bool tp4_queue_is_bound(const struct net_device *dev,
 				      unsigned int queue_pair)
 {
 	return queue_pair < dev->num_rx_queues &&
-	       READ_ONCE(dev->_rx[queue_pair].tp4);
+	       tp4_queue_owner(dev, queue_pair);
 }
 
 /**

@@ -97,7 +97,7 @@ static int tp4_zc_command(struct tp4_zc *zc, enum tp4_netdev_command command)
 		.queue_pair = zc->queue_pair,
 	};
 
-	return zc->dev->netdev_ops->ndo_tp4_zerocopy(zc->dev, &parms);
+	return tp4_dev_zerocopy(zc->dev, &parms);
 }
 
 static bool tp4_zc_is_up(const struct tp4_zc *zc)
@@ -107,9 +107,7 @@ static bool tp4_zc_is_up(const struct tp4_zc *zc)
 
 static int tp4_zc_call_driver(const struct tp4_zc *zc, u32 flags)
 {
-	const struct net_device_ops *ops = zc->dev->netdev_ops;
-
-	return ops->ndo_tp4_xmit(zc->dev, zc->queue_pair, flags);
+	return tp4_dev_xmit(zc->dev, zc->queue_pair, flags);
 }
 
 static int tp4_zc_kick(const struct tp4_zc *zc, u32 flags)
@@ -165,7 +163,7 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 	zc->rx.error = error;
 	zc->tx.error = error;
 	WARN_ON_ONCE(tp4_zc_command(zc, TP4_DISABLE));
-	WRITE_ONCE(__netif_get_rx_queue(zc->dev, zc->queue_pair)->tp4, NULL);
+	tp4_queue_set_owner(zc->dev, zc->queue_pair, NULL);
 
 	tp4_zc_drain(zc->rx.q, error);
 	tp4_zc_drain(zc->tx.q, error);
@@ -275,8 +273,7 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	dev = __dev_get_by_index(sock_net(sk), po->ifindex);
 	if (!dev)
 		return -EINVAL;
-	if (!dev->netdev_ops->ndo_tp4_zerocopy ||
-	    !dev->netdev_ops->ndo_tp4_xmit)
+	if (!tp4_dev_has_ops(dev))
 		return -EOPNOTSUPP;
 	if (n > min(dev->real_num_rx_queues, dev->real_num_tx_queues))
 		return -ENXIO;
@@ -314,7 +311,7 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 		goto give_tx;
 
 	netdev_hold(dev, &zc->dev_tracker, GFP_KERNEL);
-	WRITE_ONCE(__netif_get_rx_queue(dev, n - 1)->tp4, zc);
+	tp4_queue_set_owner(dev, n - 1, zc);
 	rcu_assign_pointer(po->tp4_zc, zc);
 	return 0;
 
@@ -463,7 +460,7 @@ unsigned long tp4_queue_inode(const struct net_device *dev,
 {
 	if (!tp4_queue_is_bound(dev, queue_pair))
 		return 0;
-	return sock_i_ino(dev->_rx[queue_pair].tp4->sk);
+	return sock_i_ino(tp4_queue_owner(dev, queue_pair)->sk);
 }
 
 /**
@@ -478,7 +475,7 @@ bool tp4_hides_packets(const struct net_device *dev)
 	unsigned int i;
 
 	for (i = 0; i < dev->num_rx_queues; i++) {
-		const struct tp4_zc *zc = dev->_rx[i].tp4;
+		const struct tp4_zc *zc = tp4_queue_owner(dev, i);
 
 		if (zc && tp4_zc_hides(zc->rx.q))
 			return true;
@@ -630,7 +627,7 @@ static int tp4_zc_notify(struct notifier_block *nb, unsigned long event,
 		return NOTIFY_DONE;
 
 	for (i = 0; i < dev->num_rx_queues; i++) {
-		struct tp4_zc *zc = __netif_get_rx_queue(dev, i)->tp4;
+		struct tp4_zc *zc = tp4_queue_owner(dev, i);
 
 		if (!zc)
 			continue;

@@ -257,7 +257,7 @@ static void xsk_tp4_has_frames(struct xsk_tp4 *t)
  */
 void xsk_tp4_set_up(struct xsk_buff_pool *pool)
 {
-	xsk_tp4_start_timer(pool->tp4, XSK_TP4_RETRY);
+	xsk_tp4_start_timer(xsk_tp4_of(pool), XSK_TP4_RETRY);
 }
 
 /**
@@ -272,7 +272,7 @@ void xsk_tp4_set_up(struct xsk_buff_pool *pool)
 u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 			u32 max)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	bool entered;
 	u32 nr;
 
@@ -302,7 +302,7 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
  */
 struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	struct xdp_buff *xdp;
 
 	if (unlikely(READ_ONCE(t->leaving)))
@@ -326,7 +326,7 @@ struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
  */
 u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	struct tp4_frame_set p;
 	bool entered;
 	u32 nr;
@@ -439,7 +439,7 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 {
 	struct tp4_frame_set p __uninitialized;
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 
 	if (unlikely(xdp->rxq->mem.type != MEM_TYPE_XSK_BUFF_POOL))
 		return -EINVAL;
@@ -465,7 +465,7 @@ static void xsk_tp4_set_napi(struct xsk_tp4 *t)
  */
 void xsk_tp4_flush(struct xsk_buff_pool *pool)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 
 	if (unlikely(READ_ONCE(t->leaving)))
 		return;
@@ -645,7 +645,7 @@ static void xsk_tp4_tx_populate(struct xsk_tp4 *t)
  */
 u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	bool entered;
 	u32 nr;
 
@@ -668,7 +668,7 @@ u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
  */
 bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	struct tp4_frame_set p;
 	bool entered;
 
@@ -699,7 +699,7 @@ bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
  */
 void xsk_tp4_tx_completed(struct xsk_buff_pool *pool, u32 nr)
 {
-	struct xsk_tp4 *t = pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	bool entered;
 
 	if (unlikely(READ_ONCE(t->no_tx)))
@@ -767,7 +767,7 @@ int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 	u32 xdp_flags = 0;
 
 	pool = READ_ONCE(dev->_rx[queue_pair].pool);
-	t = pool ? READ_ONCE(pool->tp4) : NULL;
+	t = pool ? xsk_tp4_of(pool) : NULL;
 	if (!t)
 		return -ENXIO;
 	if (flags & TP4_WAKEUP_RX)
@@ -794,7 +794,7 @@ BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 		pool = container_of(xdp, struct xdp_buff_xsk, xdp)->pool;
 	else
 		pool = READ_ONCE(rxq->dev->_rx[rxq->queue_index].pool);
-	t = pool ? READ_ONCE(pool->tp4) : NULL;
+	t = pool ? xsk_tp4_of(pool) : NULL;
 	if (!t)
 		return XDP_PASS;
 	ri = bpf_net_ctx_get_ri();
@@ -868,7 +868,7 @@ bool xsk_tp4_holds_xdp(const struct net_device *dev)
 	for (i = 0; i < dev->num_rx_queues; i++) {
 		const struct xsk_buff_pool *pool = dev->_rx[i].pool;
 
-		if (pool && pool->tp4)
+		if (pool && xsk_tp4_of(pool))
 			return true;
 	}
 	return false;
@@ -1098,7 +1098,7 @@ static int xsk_tp4_enable(struct net_device *dev,
 		goto detach;
 
 	static_branch_inc(&xsk_tp4_key);
-	WRITE_ONCE(t->pool->tp4, t);
+	xsk_tp4_set(t->pool, t);
 	err = xp_assign_dev(t->pool, dev, parms->queue_pair,
 			    XDP_ZEROCOPY | XDP_USE_NEED_WAKEUP | flags);
 	if (err)
@@ -1152,7 +1152,7 @@ static bool xsk_tp4_clear_dev(struct xsk_tp4 *t)
 
 static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 {
-	struct xsk_tp4 *t = dev->_rx[queue_pair].pool->tp4;
+	struct xsk_tp4 *t = xsk_tp4_of(dev->_rx[queue_pair].pool);
 	bool stopped;
 
 	stopped = xsk_tp4_clear_dev(t);
@@ -1162,7 +1162,7 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 		xsk_tp4_keep(t);
 		return;
 	}
-	WRITE_ONCE(t->pool->tp4, NULL);
+	xsk_tp4_set(t->pool, NULL);
 	static_branch_dec(&xsk_tp4_key);
 	xsk_tp4_reclaim(t);
 	xsk_tp4_free(t);

@@ -12,10 +12,21 @@ struct xdp_desc;
 #ifdef CONFIG_PACKET_V4
 DECLARE_STATIC_KEY_FALSE(xsk_tp4_key);
 
+/* Owner of a pool's frames, or NULL if that is an AF_XDP socket */
+static inline struct xsk_tp4 *xsk_tp4_of(const struct xsk_buff_pool *pool)
+{
+	return READ_ONCE(pool->tp4);
+}
+
+static inline void xsk_tp4_set(struct xsk_buff_pool *pool, struct xsk_tp4 *t)
+{
+	WRITE_ONCE(pool->tp4, t);
+}
+
 /* Check whether a pool takes its frames from packet arrays, not from rings. */
 static inline bool xsk_is_tp4(const struct xsk_buff_pool *pool)
 {
-	return static_branch_unlikely(&xsk_tp4_key) && READ_ONCE(pool->tp4);
+	return static_branch_unlikely(&xsk_tp4_key) && xsk_tp4_of(pool);
 }
 
 /* Same for what a packet is redirected to, see xs in struct xsk_tp4. A map can have
