@@ -12,8 +12,10 @@ struct tp4_netdev_parms;
 #if defined(CONFIG_PACKET_V4) && defined(CONFIG_XDP_SOCKETS)
 bool xsk_tp4_supports(const struct net_device *dev);
 bool xsk_tp4_holds_xdp(const struct net_device *dev);
+bool xsk_tp4_keeps_tags(const struct net_device *dev);
 int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
-int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags,
+		 bool posted);
 
 /* In net/core/dev.c */
 int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog);
@@ -29,9 +31,15 @@ static inline bool xsk_tp4_holds_xdp(const struct net_device *dev)
 	return false;
 }
 
+static inline bool xsk_tp4_keeps_tags(const struct net_device *dev)
+{
+	return false;
+}
+
 /* All calls of the following are optimized out. */
 int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
-int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags);
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags,
+		 bool posted);
 #endif
 
 #endif /* _NET_XSK_TP4_H */

@@ -6,8 +6,9 @@
  * drivers, the pool is one of AF_XDP:
  *
  *	xsk_buff_alloc()	the next empty frames of the Rx array
- *	xdp_do_redirect()	a packet for the Rx array, found by its frame's
- *				number, as the device may complete out of order
+ *	xdp_do_redirect()	a packet for the Rx array, found by the place of its
+ *				buffer in the pool, as the device may complete out of
+ *				order, and the driver may have changed all addresses
  *	xdp_do_flush()		flushes the Rx array
  *	xsk_tx_peek_desc()	the next frames of the Tx array
  *	xsk_tx_completed()	flushes the Tx array
@@ -30,14 +31,18 @@
 
 #include <linux/bitmap.h>
 #include <linux/bpf.h>
+#include <linux/delay.h>
+#include <linux/device.h>
 #include <linux/filter.h>
 #include <linux/hrtimer.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/tpacket4.h>
 #include <linux/virtio_net.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 #include <net/netdev_rx_queue.h>
 #include <net/xdp_sock.h>
 #include <net/xdp_sock_drv.h>
@@ -59,6 +64,9 @@
 /* When to call a driver again that could not be woken up */
 #define XSK_TP4_RETRY		(10 * NSEC_PER_MSEC)
 
+/* Number of these times after which a queue that takes no frame is set up again */
+#define XSK_TP4_WAITS		3
+
 /* How often to see whether there is a carrier again */
 #define XSK_TP4_NO_CARRIER	(100 * NSEC_PER_MSEC)
 
@@ -73,10 +81,20 @@
  */
 #define XSK_TP4_TX_SIZE		8192
 
+/* A device may write to a frame for so long after the driver has turned off its
+ * queue: some drivers do not wait until it has stopped.
+ */
+#define XSK_TP4_QUIET_US	10000
+
 /* Bytes that a driver adds to the MTU, see xp_assign_dev() */
 #define XSK_TP4_PAD		(ETH_HLEN + 2 * VLAN_HLEN + ETH_FCS_LEN)
 
+#define XSK_TP4_STRIP		(NETIF_F_HW_VLAN_CTAG_RX | NETIF_F_HW_VLAN_STAG_RX)
+
 DEFINE_STATIC_KEY_FALSE(xsk_tp4_key);
+
+/* A device whose first queue pair is about to enter the mode, under RTNL */
+static const struct net_device *xsk_tp4_entering;
 
 /* The XDP program of all devices, allocated when the first one needs it */
 static struct bpf_prog *xsk_tp4_prog;
@@ -90,8 +108,11 @@ static struct bpf_prog *xsk_tp4_prog;
  *		receives
  * @at_device:	frames of @rx that the pool has, by number
  * @nr_frames:	size of @at_device
- * @frames:	data_hard_start of the first frame of the area
- * @headroom:	bytes of a frame before it
+ * @heads:	the pool's buffers, one for each frame
+ * @rxq:	their Rx queue until the driver sets it; gve does not in Linux 7.3
+ * @headroom:	bytes of a frame that are not for a packet, but for metadata and a
+ *		VLAN tag that the device has stripped
+ * @room:	bytes after it
  * @shift:	log2 of the size of a frame
  * @has_meta:	packets may have metadata that has to be asked for, or the queue pair
  *		is about to leave the mode
@@ -107,6 +128,12 @@ static struct bpf_prog *xsk_tp4_prog;
  * @tx_mixed:	there may be refused packets among those in flight
  * @tx_late:	completions that were reported with interrupts disabled
  * @timer:	wakes the driver up
+ * @restart:	sets the queue up again, see xsk_tp4_check_dry()
+ * @fills:	the driver asks for frames when it sets up the queue. gve does not if it
+ *		copies each packet to a frame.
+ * @dry:	frames were posted while the driver had none
+ * @asked:	it has asked for frames since then
+ * @waits:	how often @timer has waited for that
  * @leaving:	the queue pair is about to leave the mode
  * @addrs:	mapping of the area, and of @page behind it
  * @page:	has the skb_shared_info of a packet with several frames
@@ -126,8 +153,10 @@ struct xsk_tp4 {
 	struct tp4_packet_array	*rx;
 	unsigned long		*at_device;
 	u32			nr_frames;
-	void			*frames;
-	u16			headroom;
+	struct xdp_buff_xsk	*heads;
+	struct xdp_rxq_info	rxq;
+	u32			headroom;
+	u32			room;
 	u8			shift;
 	bool			has_meta;
 	bool			no_frames;
@@ -142,6 +171,11 @@ struct xsk_tp4 {
 	atomic_t		tx_late;
 
 	struct hrtimer		timer;
+	struct delayed_work	restart;
+	bool			fills;
+	bool			dry;
+	bool			asked;
+	u8			waits;
 	bool			leaving;
 
 	void			*addrs;
@@ -194,7 +228,6 @@ static noinline void xsk_tp4_skip(struct xsk_tp4 *t, u64 idx)
 /* Get up to @max empty frames from the array. */
 static u32 xsk_tp4_take(struct xsk_tp4 *t, struct xdp_buff **xdp, u32 max)
 {
-	struct xdp_buff_xsk *heads = t->pool->heads;
 	struct tp4_frame_set p;
 	u32 i, nr;
 
@@ -208,7 +241,7 @@ static u32 xsk_tp4_take(struct xsk_tp4 *t, struct xdp_buff **xdp, u32 max)
 			xsk_tp4_skip(t, idx);
 			return i;
 		}
-		xdp[i] = &heads[idx].xdp;
+		xdp[i] = &t->heads[idx].xdp;
 	}
 	tp4a_handed_out(t->rx, nr);
 	return nr;
@@ -228,6 +261,7 @@ static void xsk_tp4_is_low(struct xsk_tp4 *t, bool some)
 	if (xsk_tp4_posted(t) >= XSK_TP4_RX_LOW)
 		return;
 	t->no_frames = true;
+	WRITE_ONCE(t->asked, true);
 	if (tp4a_need_wakeup(t->rx, true))
 		tp4a_populate(t->rx);
 	else
@@ -260,6 +294,13 @@ void xsk_tp4_set_up(struct xsk_buff_pool *pool)
 	xsk_tp4_start_timer(xsk_tp4_of(pool), XSK_TP4_RETRY);
 }
 
+/* The driver is setting up the queue, and may not look at it again. */
+static void xsk_tp4_sets_up(struct xsk_tp4 *t)
+{
+	WRITE_ONCE(t->fills, true);
+	xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+}
+
 /**
  * xsk_tp4_alloc_batch() - get empty frames for a driver
  * @pool:	the pool
@@ -279,9 +320,8 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 	if (unlikely(READ_ONCE(t->leaving)))
 		return 0;
 	entered = xsk_tp4_enter();
-	/* The driver is setting up the queue, and may not look at it again. */
 	if (unlikely(entered))
-		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+		xsk_tp4_sets_up(t);
 	tp4a_populate(t->rx);
 	nr = xsk_tp4_take(t, xdp, max);
 	if (nr < max) {
@@ -344,38 +384,92 @@ u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
 		nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
 	}
 	if (unlikely(entered))
-		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+		xsk_tp4_sets_up(t);
 	xsk_tp4_exit(entered);
 	return min(nr, max);
 }
 
+/* Find the frame of a buffer by its place in the pool.
+ * Return: false if it is not in the pool.
+ */
+static __always_inline bool xsk_tp4_find(const struct xsk_tp4 *t,
+					 const struct xdp_buff *xdp,
+					 struct tp4_frame *frame)
+{
+	const struct xdp_buff_xsk *xskb;
+	unsigned long pos;
+
+	xskb = container_of(xdp, struct xdp_buff_xsk, xdp);
+	pos = (const void *)xskb - (const void *)t->heads;
+	frame->idx = pos / sizeof(*xskb);
+	return pos < t->nr_frames * sizeof(*xskb);
+}
+
+/* Get the position of a packet's data.
+ * Return: false if it is not in the frame.
+ */
+static __always_inline bool xsk_tp4_get_data(const struct xsk_tp4 *t,
+					     const struct xdp_buff *xdp,
+					     struct tp4_frame *frame)
+{
+	unsigned long pos, len = xdp->data_end - xdp->data;
+
+	pos = xdp->data - t->addrs - (frame->idx << t->shift) - t->headroom;
+	frame->len = len;
+	frame->offset = pos + t->headroom;
+	return pos < t->room && len <= t->room - pos;
+}
+
 /* Move a frame from the pool to the received ones. */
 static __always_inline bool xsk_tp4_add_frame(struct xsk_tp4 *t,
-					      const struct xdp_buff *xdp,
+					      const struct tp4_frame *frame,
 					      bool is_eop,
 					      struct tp4_frame_set *p)
 {
-	u32 idx = (u64)(xdp->data_hard_start - t->frames) >> t->shift;
-
-	if (WARN_ON_ONCE(!__test_and_clear_bit(idx, t->at_device)) ||
-	    !tp4a_next_by_id(t->rx, idx, p))
+	if (WARN_ON_ONCE(!__test_and_clear_bit(frame->idx, t->at_device)) ||
+	    !tp4a_next_by_id(t->rx, frame->idx, p))
 		return false;
-	tp4f_set_frame(p, xdp->data_end - xdp->data,
-		       xdp->data - xdp->data_hard_start + t->headroom, is_eop);
+	tp4f_set_frame(p, frame->len, frame->offset, is_eop);
 	return true;
 }
 
-/* Move the frames of a packet after the first one. */
+/* Check the frames of a packet after the first one. */
+static bool xsk_tp4_check_frags(const struct xsk_tp4 *t)
+{
+	const struct xdp_buff_xsk *frag;
+	struct tp4_frame frame;
+
+	list_for_each_entry(frag, &t->pool->xskb_list, list_node) {
+		if (!xsk_tp4_find(t, &frag->xdp, &frame) ||
+		    !xsk_tp4_get_data(t, &frag->xdp, &frame))
+			return false;
+	}
+	return true;
+}
+
+/* Move them. */
 static noinline void xsk_tp4_add_frags(struct xsk_tp4 *t)
 {
 	struct list_head *list = &t->pool->xskb_list;
 	struct xdp_buff_xsk *frag, *tmp;
 	struct tp4_frame_set p;
+	struct tp4_frame frame;
 
 	list_for_each_entry_safe(frag, tmp, list, list_node) {
-		xsk_tp4_add_frame(t, &frag->xdp, list_is_singular(list), &p);
+		xsk_tp4_find(t, &frag->xdp, &frame);
+		xsk_tp4_get_data(t, &frag->xdp, &frame);
+		xsk_tp4_add_frame(t, &frame, list_is_singular(list), &p);
 		list_del_init(&frag->list_node);
 	}
+}
+
+/* The driver has placed the data elsewhere. It keeps the frame. */
+static noinline int xsk_tp4_reject(struct xsk_tp4 *t)
+{
+	netdev_warn_once(t->dev,
+			 "the driver has moved a packet out of its frame\n");
+	dev_core_stats_rx_dropped_inc(t->dev);
+	return -EINVAL;
 }
 
 /* Get what the driver knows of a packet, while it still has its descriptor. */
@@ -410,7 +504,8 @@ static noinline int xsk_tp4_start_flush(struct xsk_tp4 *t)
 /* Receive a packet that may have several frames or metadata. noinline, so that
  * others do not pay for it.
  */
-static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
+static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp,
+				    const struct tp4_frame frame)
 {
 	struct tp4_frame_set p;
 	bool frags;
@@ -418,7 +513,9 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
 	if (unlikely(READ_ONCE(t->leaving)))
 		return -EINVAL;
 	frags = xdp_buff_has_frags(xdp) && !list_empty(&t->pool->xskb_list);
-	if (xsk_tp4_add_frame(t, xdp, !frags, &p)) {
+	if (frags && unlikely(!xsk_tp4_check_frags(t)))
+		return xsk_tp4_reject(t);
+	if (xsk_tp4_add_frame(t, &frame, !frags, &p)) {
 		if (frags)
 			xsk_tp4_add_frags(t);
 		if (t->has_meta)
@@ -434,18 +531,22 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
  *
  * Context: NAPI of the queue.
  * Return: 0, or -EINVAL if the packet is not in a frame of the pool, as the driver
- * has not set up the queue yet, or if the queue pair has left the mode.
+ * has not set up the queue yet, if its data is not in that frame, or if the queue
+ * pair has left the mode. The frame then still belongs to the driver.
  */
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 {
 	struct tp4_frame_set p __uninitialized;
 	struct xsk_tp4 *t = xsk_tp4_of(pool);
+	struct tp4_frame frame;
 
-	if (unlikely(xdp->rxq->mem.type != MEM_TYPE_XSK_BUFF_POOL))
+	if (unlikely(!xsk_tp4_find(t, xdp, &frame)))
 		return -EINVAL;
+	if (unlikely(!xsk_tp4_get_data(t, xdp, &frame)))
+		return xsk_tp4_reject(t);
 	if (unlikely(xdp_buff_has_frags(xdp) || t->has_meta))
-		return xsk_tp4_rcv_any(t, xdp);
-	xsk_tp4_add_frame(t, xdp, true, &p);
+		return xsk_tp4_rcv_any(t, xdp, frame);
+	xsk_tp4_add_frame(t, &frame, true, &p);
 	return likely(t->xs.flush_node.prev) ? 0 : xsk_tp4_start_flush(t);
 }
 
@@ -640,7 +741,8 @@ static void xsk_tp4_tx_populate(struct xsk_tp4 *t)
  * @pool:	the pool; its tx_descs are set
  * @max:	maximum number of descriptors
  *
- * Context: NAPI of the queue.
+ * Context: NAPI of the queue. netpoll calls it with interrupts disabled; packets
+ * of sockets then wait for the next run.
  * Return: the number of descriptors.
  */
 u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
@@ -649,7 +751,7 @@ u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
 	bool entered;
 	u32 nr;
 
-	if (READ_ONCE(t->no_tx))
+	if (READ_ONCE(t->no_tx) || unlikely(irqs_disabled()))
 		return 0;
 	entered = xsk_tp4_enter();
 	xsk_tp4_tx_populate(t);
@@ -663,7 +765,7 @@ u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max)
  * @pool:	the pool
  * @desc:	set to the frame's descriptor
  *
- * Context: NAPI of the queue.
+ * Context: As xsk_tp4_tx_peek_batch().
  * Return: false if there is none.
  */
 bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
@@ -672,7 +774,7 @@ bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc)
 	struct tp4_frame_set p;
 	bool entered;
 
-	if (READ_ONCE(t->no_tx))
+	if (READ_ONCE(t->no_tx) || unlikely(irqs_disabled()))
 		return false;
 	entered = xsk_tp4_enter();
 	if (!tp4a_nr_unprocessed(t->tx))
@@ -739,13 +841,48 @@ static int xsk_tp4_wake(struct xsk_tp4 *t, u32 flags)
 	return 0;
 }
 
+/* The program has posted frames, and the driver has none. idpf, which refills a
+ * queue when it has received from it, then never asks for one, and does not start
+ * a queue that finds no frame at set-up.
+ */
+static void xsk_tp4_check_dry(struct xsk_tp4 *t)
+{
+	if (!READ_ONCE(t->fills))
+		return;
+	if (!READ_ONCE(t->dry)) {
+		WRITE_ONCE(t->asked, false);
+		WRITE_ONCE(t->waits, 0);
+		WRITE_ONCE(t->dry, true);
+	}
+	if (!hrtimer_is_queued(&t->timer))
+		xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+}
+
+/* Wait until the driver has got frames or asks for some, and otherwise set up the
+ * queue again.
+ */
+static void xsk_tp4_wait_dry(struct xsk_tp4 *t)
+{
+	if (READ_ONCE(t->asked) || data_race(xsk_tp4_posted(t))) {
+		WRITE_ONCE(t->dry, false);
+	} else if (++t->waits < XSK_TP4_WAITS || !netif_carrier_ok(t->dev)) {
+		if (!hrtimer_is_queued(&t->timer))
+			xsk_tp4_start_timer(t, XSK_TP4_RETRY);
+	} else {
+		schedule_delayed_work(&t->restart, 0);
+	}
+}
+
 static enum hrtimer_restart xsk_tp4_timer(struct hrtimer *timer)
 {
 	struct xsk_tp4 *t = container_of(timer, struct xsk_tp4, timer);
 
 	rcu_read_lock();
-	if (!READ_ONCE(t->leaving) && netif_running(t->dev))
+	if (!READ_ONCE(t->leaving) && netif_running(t->dev)) {
 		xsk_tp4_wake(t, XDP_WAKEUP_RX | (t->tx ? XDP_WAKEUP_TX : 0));
+		if (unlikely(READ_ONCE(t->dry)))
+			xsk_tp4_wait_dry(t);
+	}
 	rcu_read_unlock();
 	return HRTIMER_NORESTART;
 }
@@ -755,12 +892,13 @@ static enum hrtimer_restart xsk_tp4_timer(struct hrtimer *timer)
  * @dev:	the device
  * @queue_pair:	the queue pair, in zero-copy mode
  * @flags:	TP4_WAKEUP_*
+ * @posted:	whether empty frames are posted; valid with TP4_WAKEUP_RX
  *
  * Context: Any except hard interrupt, under RCU.
  * Return: 0, -ENXIO if the queue pair is no longer in zero-copy mode, or
  * -ENETDOWN.
  */
-int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
+int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags, bool posted)
 {
 	struct xsk_buff_pool *pool;
 	struct xsk_tp4 *t;
@@ -772,6 +910,8 @@ int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 		return -ENXIO;
 	if (flags & TP4_WAKEUP_RX)
 		xdp_flags |= XDP_WAKEUP_RX;
+	if (flags & TP4_WAKEUP_RX && posted && !data_race(xsk_tp4_posted(t)))
+		xsk_tp4_check_dry(t);
 	if (flags & TP4_WAKEUP_TX)
 		xdp_flags |= XDP_WAKEUP_TX;
 	return xsk_tp4_wake(t, xdp_flags);
@@ -780,8 +920,9 @@ int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags)
 /* ---- the XDP program ---- */
 
 /* The program's only instruction is a call of this, so that it needs no map. It
- * runs for all queues of a device. gve copies a packet to a frame of the pool after
- * the program has returned.
+ * runs for all queues of a device. The buffer need not be one of a pool, whatever
+ * its Rx queue says: gve copies a packet to a frame of the pool after the program
+ * has returned.
  */
 BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 {
@@ -790,10 +931,7 @@ BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 	struct xsk_buff_pool *pool;
 	struct xsk_tp4 *t;
 
-	if (likely(rxq->mem.type == MEM_TYPE_XSK_BUFF_POOL))
-		pool = container_of(xdp, struct xdp_buff_xsk, xdp)->pool;
-	else
-		pool = READ_ONCE(rxq->dev->_rx[rxq->queue_index].pool);
+	pool = READ_ONCE(rxq->dev->_rx[rxq->queue_index].pool);
 	t = pool ? xsk_tp4_of(pool) : NULL;
 	if (!t)
 		return XDP_PASS;
@@ -874,14 +1012,89 @@ bool xsk_tp4_holds_xdp(const struct net_device *dev)
 	return false;
 }
 
+/* ---- VLAN tags ---- */
+
+/* Check whether the driver returns the tag that the device has stripped. */
+static bool xsk_tp4_gets_tag(const struct net_device *dev)
+{
+	const struct xdp_metadata_ops *ops = dev->xdp_metadata_ops;
+
+	return ops && ops->xmo_rx_vlan_tag;
+}
+
+/**
+ * xsk_tp4_keeps_tags() - check whether a device must not strip VLAN tags
+ * @dev:	the device
+ *
+ * If the driver does not return the tag, packets of the sockets would lack it.
+ *
+ * Context: Under RTNL.
+ * Return: true if a queue pair is in zero-copy mode by AF_XDP's interface, and the
+ * driver does not return tags.
+ */
+bool xsk_tp4_keeps_tags(const struct net_device *dev)
+{
+	return (dev == xsk_tp4_entering || xsk_tp4_holds_xdp(dev)) &&
+	       !xsk_tp4_gets_tag(dev);
+}
+
+/* Check whether stripping cannot be turned off. Of service tags, stmmac only says
+ * that it strips them.
+ */
+static bool xsk_tp4_loses_tags(const struct net_device *dev)
+{
+	return dev->features & NETIF_F_HW_VLAN_CTAG_RX & ~dev->hw_features &&
+	       !xsk_tp4_gets_tag(dev);
+}
+
+/* Turn it off before the first queue pair enters the mode. */
+static int xsk_tp4_keep_tags(struct net_device *dev)
+{
+	const netdev_features_t strip = XSK_TP4_STRIP & dev->hw_features;
+
+	if (!(dev->features & strip) || xsk_tp4_gets_tag(dev))
+		return 0;
+	xsk_tp4_entering = dev;
+	netdev_update_features(dev);
+	xsk_tp4_entering = NULL;
+	return dev->features & strip ? -EOPNOTSUPP : 0;
+}
+
+/* Turn it on again, if it was on, after the last one has left. */
+static void xsk_tp4_release_tags(struct net_device *dev)
+{
+	if (dev->reg_state == NETREG_REGISTERED && !xsk_tp4_holds_xdp(dev))
+		netdev_update_features(dev);
+}
+
 /* ---- setup and teardown ---- */
+
+/* Drivers that no socket can use */
+static const char * const xsk_tp4_unusable[] = {
+	/* dpaa2 keeps a kernel address in the frame, where user space can write. */
+	"fsl_dpaa2_eth",
+	/* octeontx2 takes the buffer that was allocated last for the one that the
+	 * device has written.
+	 */
+	"rvu_nicpf",
+	"rvu_nicvf",
+};
+
+static bool xsk_tp4_is_usable(const struct net_device *dev)
+{
+	const struct device *parent = dev->dev.parent;
+
+	return !parent || match_string(xsk_tp4_unusable,
+				       ARRAY_SIZE(xsk_tp4_unusable),
+				       dev_driver_string(parent)) < 0;
+}
 
 /**
  * xsk_tp4_supports() - check whether a device supports AF_XDP's zero-copy mode
  * @dev:	the device
  *
  * Context: Under RTNL.
- * Return: true if it does.
+ * Return: true if it does, in a way that V4 can use.
  */
 bool xsk_tp4_supports(const struct net_device *dev)
 {
@@ -889,7 +1102,8 @@ bool xsk_tp4_supports(const struct net_device *dev)
 			   NETDEV_XDP_ACT_XSK_ZEROCOPY;
 
 	return (dev->xdp_features & needed) == needed &&
-	       dev->netdev_ops->ndo_bpf && dev->netdev_ops->ndo_xsk_wakeup;
+	       dev->netdev_ops->ndo_bpf && dev->netdev_ops->ndo_xsk_wakeup &&
+	       xsk_tp4_is_usable(dev) && !xsk_tp4_loses_tags(dev);
 }
 
 static void xsk_tp4_free(struct xsk_tp4 *t)
@@ -974,14 +1188,19 @@ static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
 	if (!t->pool)
 		return -ENOMEM;
 	t->xs.pool = t->pool;
-	t->headroom = t->pool->headroom;
-	t->frames = t->addrs + t->headroom;
+	t->heads = t->pool->heads;
+	t->headroom = area->headroom + VLAN_HLEN;
+	t->room = area->frame_size - t->headroom;
+	t->rxq.dev = t->dev;
+	t->rxq.queue_index = t->queue_pair;
+	t->rxq.mem.type = MEM_TYPE_XSK_BUFF_POOL;
 
 	/* Place skb_shared_info at the end of the last page. */
 	end = t->addrs + ((area->nr_pages + 1) << PAGE_SHIFT);
 	for (i = 0; i < t->pool->heads_cnt; i++) {
-		struct xdp_buff *xdp = &t->pool->heads[i].xdp;
+		struct xdp_buff *xdp = &t->heads[i].xdp;
 
+		xdp->rxq = &t->rxq;
 		xdp->frame_sz = end - xdp->data_hard_start;
 	}
 	return 0;
@@ -1054,6 +1273,43 @@ static void xsk_tp4_stop(struct xsk_tp4 *t)
 	 */
 	synchronize_net();
 	hrtimer_cancel(&t->timer);
+	cancel_delayed_work_sync(&t->restart);
+	if (netif_running(t->dev))
+		usleep_range(XSK_TP4_QUIET_US, XSK_TP4_QUIET_US + 1000);
+}
+
+static int xsk_tp4_set_pool(const struct xsk_tp4 *t, struct xsk_buff_pool *pool)
+{
+	struct netdev_bpf bpf = {
+		.command = XDP_SETUP_XSK_POOL,
+		.xsk.pool = pool,
+		.xsk.queue_id = t->queue_pair,
+	};
+
+	return t->dev->netdev_ops->ndo_bpf(t->dev, &bpf);
+}
+
+static void xsk_tp4_restart(struct work_struct *work)
+{
+	struct xsk_tp4 *t = container_of(to_delayed_work(work), struct xsk_tp4,
+					 restart);
+	int err = 0;
+
+	/* Whoever waits for this work holds it. */
+	if (!rtnl_trylock()) {
+		schedule_delayed_work(&t->restart, 1);
+		return;
+	}
+	if (!t->leaving && netif_running(t->dev) && !xsk_tp4_posted(t)) {
+		err = xsk_tp4_set_pool(t, NULL);
+		if (!err)
+			err = xsk_tp4_set_pool(t, t->pool);
+	}
+	if (err)
+		netdev_err(t->dev, "queue %d does not start again: %pe\n",
+			   t->queue_pair, ERR_PTR(err));
+	WRITE_ONCE(t->dry, false);
+	rtnl_unlock();
 }
 
 static int xsk_tp4_enable(struct net_device *dev,
@@ -1087,12 +1343,16 @@ static int xsk_tp4_enable(struct net_device *dev,
 	t->queue_pair = parms->queue_pair;
 	hrtimer_init(&t->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	t->timer.function = xsk_tp4_timer;
+	INIT_DELAYED_WORK(&t->restart, xsk_tp4_restart);
 	err = xsk_tp4_new_pool(t, &area);
 	if (err)
 		goto free;
 	err = xsk_tp4_attach_prog(dev);
 	if (err)
 		goto free;
+	err = xsk_tp4_keep_tags(dev);
+	if (err)
+		goto detach;
 	err = xsk_tp4_new_arrays(t, parms);
 	if (err)
 		goto detach;
@@ -1117,6 +1377,7 @@ stop:
 	/* Some drivers fail after they have started the queue. */
 	if (t->pool->dma_pages || xsk_tp4_posted(t)) {
 		xsk_tp4_detach_prog(dev);
+		xsk_tp4_release_tags(dev);
 		xsk_tp4_keep(t);
 		return err;
 	}
@@ -1124,6 +1385,7 @@ stop:
 	xsk_tp4_reclaim(t);
 detach:
 	xsk_tp4_detach_prog(dev);
+	xsk_tp4_release_tags(dev);
 free:
 	xsk_tp4_free(t);
 	xsk_tp4_free_pool(t);
@@ -1135,13 +1397,9 @@ free:
  */
 static bool xsk_tp4_clear_dev(struct xsk_tp4 *t)
 {
-	struct netdev_bpf bpf = {
-		.command = XDP_SETUP_XSK_POOL,
-		.xsk.queue_id = t->queue_pair,
-	};
 	int err;
 
-	err = t->dev->netdev_ops->ndo_bpf(t->dev, &bpf);
+	err = xsk_tp4_set_pool(t, NULL);
 	xsk_clear_pool_at_qid(t->dev, t->queue_pair);
 	dev_put(t->dev);
 	if (err)
@@ -1157,6 +1415,7 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 
 	stopped = xsk_tp4_clear_dev(t);
 	xsk_tp4_detach_prog(dev);
+	xsk_tp4_release_tags(dev);
 	xsk_tp4_stop(t);
 	if (!stopped) {
 		xsk_tp4_keep(t);
@@ -1176,10 +1435,10 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
  * @parms:	command and parameters
  *
  * Context: Under RTNL and the lock of the device, if it has one; may sleep.
- * Return: 0; -EOPNOTSUPP if the device does not support it, if the socket has no
- * Rx ring, if its rings have different areas, if frames do not lie side by side,
- * or if the area has 4 GiB or more; -EINVAL if a frame has room for less than 1024
- * bytes; -EMSGSIZE if a packet of the device's MTU
+ * Return: 0; -EOPNOTSUPP if the device does not support it, or does not stop to
+ * strip VLAN tags, if the socket has no Rx ring, if its rings have different areas,
+ * if frames do not lie side by side, or if the area has 4 GiB or more; -EINVAL if a
+ * frame has room for less than 1024 bytes; -EMSGSIZE if a packet of the device's MTU
  * needs more frames than the driver can chain; -EBUSY if the device has an XDP
  * program; -ENOMEM, or another error of the driver.
  */
