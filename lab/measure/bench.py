@@ -185,7 +185,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="64 1500")
     parser.add_argument("--queues", default="1", help="of a veth pair: 1 2 4")
     parser.add_argument("--versions", default=" ".join(VERSIONS))
-    parser.add_argument("--append", help="kernel arguments: tp4_zc.prefer_xsk=1")
+    parser.add_argument("--append", help="kernel arguments: load=afxdp_only")
     parser.add_argument(
         "--defer",
         action="store_true",

@@ -161,6 +161,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_dpdk_tests(long)
     tests += find_tpgen_tests(long)
     tests += find_guide_tests(long)
+    tests.append(find_habits_test())
     tests += find_igb_test(long)
     for name in "tpswitch", "tp4":
         command = ["bash", TOP / "apps" / name / "tests/test.sh"]
@@ -262,7 +263,8 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
     for kind, (nic, more, cases) in kinds.items():
         env = ["env", *([] if long else FAST), *more]
         command = [*env, "bash", "zc_ports.sh", *cases.split()]
-        yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic])
+        hide = ["--append", "load=afxdp_only"] if kind == "xsk" else []
+        yield Test(f"virtio-{kind}", command, cwd=TPACKET4, vm=["--nic", nic, *hide])
     yield from find_port_tests("virtio", "virtio_net", long, "--nic", "virtio")
     # A machine of its own, whose log has what a suspended console would lose.
     yield Test(
@@ -288,6 +290,12 @@ def find_guide_tests(long: bool) -> Iterator[Test]:
     command += [] if long else ["2"]
     yield Test("guide", command)
     yield Test("guide-bounce", command, vm=["--append", BOUNCE])
+
+
+def find_habits_test() -> Test:
+    """A driver with AF_XDP's interface that does what others do, without their hardware."""
+    script = LAB / "run/modules/habits.sh"
+    return Test("habits", ["env", f"BUILD={BUILD}", "bash", script])
 
 
 def find_xl710_tests(kernel: str, long: bool) -> list[Test]:

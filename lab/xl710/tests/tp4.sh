@@ -41,18 +41,16 @@ fault_tests() {
 # driver is woken up once more after each setup. A frame that is not a whole packet holds
 # less, as the driver keeps room for skb_shared_info.
 xsk_tests() {
-	local prefer=/sys/module/tp4_zc/parameters/prefer_xsk
-
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
+	check "tp4: operations of V4 are hidden" modprobe afxdp_only
 	nsx "$SELFTESTS/zc_xsk" || not_ok "tp4: zc_xsk"
 	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
 		-t kill_under_load -t steering -t blocked_sender'
 	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
 		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
-	echo 1 >$prefer
 	TPACKET4_PORT_MTU=6900 port_tests
-	echo 0 >$prefer
+	modprobe -r afxdp_only
 }
 
 # Queues that feed a fanout group

@@ -66,10 +66,11 @@ static inline int xsk_bind_wait(const char *ifname, int queue, int flags,
 	return fd;
 }
 
-/* ---- one that sends and receives: copy mode, frames of 4096 ---- */
+/* ---- one that sends and receives ---- */
 
 struct xsk {
 	int fd;
+	unsigned int chunk;		/* bytes of a frame */
 	char *umem;
 	struct xsk_ring {
 		__u32 *producer, *consumer;
@@ -96,13 +97,15 @@ static inline int xsk_map(struct xsk *x, struct xsk_ring *r, int opt,
 	return 0;
 }
 
-static inline int xsk_open(struct xsk *x, const char *ifname)
+/* @flags: XDP_COPY or XDP_ZEROCOPY */
+static inline int xsk_open_mode(struct xsk *x, const char *ifname, int flags,
+				unsigned int chunk)
 {
 	struct xdp_umem_reg reg = {
-		.len = XSK_UMEM, .chunk_size = 4096,
+		.len = 2 * XSK_NR * chunk, .chunk_size = chunk,
 	};
 	struct sockaddr_xdp sxdp = {
-		.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY,
+		.sxdp_family = AF_XDP, .sxdp_flags = flags,
 		.sxdp_ifindex = if_nametoindex(ifname),
 	};
 	struct xdp_mmap_offsets off;
@@ -110,6 +113,7 @@ static inline int xsk_open(struct xsk *x, const char *ifname)
 	int i, err;
 
 	x->fd = socket(AF_XDP, SOCK_RAW, 0);
+	x->chunk = chunk;
 	x->umem = pv4_new_area(reg.len);
 	reg.addr = (uintptr_t)x->umem;
 	if (x->fd < 0 ||
@@ -130,9 +134,14 @@ static inline int xsk_open(struct xsk *x, const char *ifname)
 	if (err)
 		return err;
 	for (i = 0; i < XSK_NR; i++)
-		((__u64 *)x->fill.desc)[i] = i * 4096;
+		((__u64 *)x->fill.desc)[i] = i * chunk;
 	__atomic_store_n(x->fill.producer, XSK_NR, __ATOMIC_RELEASE);
 	return bind(x->fd, (struct sockaddr *)&sxdp, sizeof(sxdp)) ? -errno : 0;
+}
+
+static inline int xsk_open(struct xsk *x, const char *ifname)
+{
+	return xsk_open_mode(x, ifname, XDP_COPY, 4096);
 }
 
 static inline int xsk_recv(struct xsk *x, char *buf, int ms)
@@ -148,7 +157,8 @@ static inline int xsk_recv(struct xsk *x, char *buf, int ms)
 	}
 	d += n % XSK_NR;
 	memcpy(buf, x->umem + d->addr, d->len);
-	((__u64 *)x->fill.desc)[*x->fill.producer % XSK_NR] = d->addr & ~4095;
+	((__u64 *)x->fill.desc)[*x->fill.producer % XSK_NR] =
+		d->addr & -(__u64)x->chunk;
 	__atomic_store_n(x->fill.producer, *x->fill.producer + 1,
 			 __ATOMIC_RELEASE);
 	__atomic_store_n(x->rx.consumer, n + 1, __ATOMIC_RELEASE);
@@ -165,7 +175,7 @@ static inline int xsk_send(struct xsk *x, const char *buf, int len)
 			 __atomic_load_n(x->done.producer, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELEASE);
 	d += n % XSK_NR;
-	d->addr = (XSK_NR + n % XSK_NR) * 4096;
+	d->addr = (XSK_NR + n % XSK_NR) * x->chunk;
 	d->len = len;
 	d->options = 0;
 	memcpy(x->umem + d->addr, buf, len);

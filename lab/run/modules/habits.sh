@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+#	lab/run/modules/habits.sh [HABITS...]
+#
+# Tests zero-copy mode by AF_XDP's driver interface in the guest, with the habits of AF_XDP's
+# drivers that habits.c has: for each of the lines below, or only those with these habits,
+# zc_port's tests of the contents, zc_xsk, or tests of habits_test.
+# BUILD is the directory of the programs.
+
+set -uo pipefail
+case ${1:-} in
+-h | --help)
+	sed -n '4,10{s/^# \?//; s/^\t/usage: /; p}' "$0"
+	exit
+	;;
+esac
+tests=$BUILD/selftests/net/tpacket4
+export TPACKET4_PORTS=1
+rc=0
+
+nsx() { nsenter --net=/run/netns/v4habits "$@"; }
+
+# HABITS DRIVER PROGRAM OPTION...
+table() {
+	cat <<-'END'
+	- habits zc_xsk
+	- habits zc_port -T pieces -v both
+	chain habits zc_port -v both -v page
+	copy,other_napi,single habits zc_port -T pieces -v both
+	link,offset,single habits zc_port -T pieces -v both
+	units habits zc_port -T pieces -v both
+	kib habits zc_port -T pieces -v page
+	hard_start habits habits_test -t moved
+	hard_start fsl_dpaa2_eth habits_test -t not_supported
+	stack rvu_nicpf habits_test -t not_supported
+	stack habits habits_test -t wrong_buffer
+	kib,no_eop habits habits_test -t parts
+	kib habits habits_test -t parts_dropped
+	drop_tx habits habits_test -t dropped_tx
+	early_tx habits habits_test -t early_tx
+	units habits habits_test -t units
+	fail habits habits_test -t fails
+	stuck habits habits_test -t stuck
+	late habits habits_test -t quiet
+	need_frames habits habits_test -t empty_at_first -t ran_dry
+	- habits habits_test -t netpoll
+	vlan habits habits_test -t tag_is_kept -t stripping_is_off
+	vlan_kfunc habits habits_test -t tag_is_kept
+	vlan_fixed habits habits_test -t not_supported
+	END
+}
+
+# run HABITS DRIVER PROGRAM OPTION...
+run() {
+	local habits=${1#-} driver=$2 program=$tests/$3 name mtu=1500
+
+	[ "$3" != habits_test ] || program=$BUILD/habits/habits_test
+	[[ $habits != *chain* ]] || mtu=9000
+	echo "# habits=$habits driver=$driver: ${*:3}"
+	modprobe habits habits="$habits" driver="$driver" || return
+	for name in v4a v4b; do
+		ip link set $name netns v4habits
+		nsx ip link set $name promisc on mtu 1500 up
+	done
+	TPACKET4_FAST=1 TPACKET4_PORT_MTU=$mtu nsx "$program" "${@:4}" || rc=1
+	modprobe -r habits || rc=1
+}
+
+ip netns add v4habits
+# no packets but those of the test
+nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+while read -ra words; do
+	[ $# -eq 0 ] || [[ " $* " == *" ${words[0]} "* ]] || continue
+	run "${words[@]}" </dev/null || rc=1
+done < <(table)
+ip netns del v4habits
+exit $rc
