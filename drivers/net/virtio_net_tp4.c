@@ -116,6 +116,21 @@ static bool virtnet_tp4_rx_unused(struct receive_queue *rq, void *ptr)
 	return true;
 }
 
+/* Hand an empty frame to the device. */
+static int virtnet_tp4_add_frame(const struct virtnet_info *vi,
+				 struct receive_queue *rq,
+				 const struct tp4_frame_set *p)
+{
+	const void *start = tp4f_get_data(p) - vi->hdr_len;
+	struct virtnet_tp4 *tp4 = rq->tp4;
+
+	sg_set_page(rq->sg, tp4a_get_page(tp4->rx, start), tp4->buf_len,
+		    offset_in_page(start));
+	return virtqueue_add_inbuf(rq->vq, rq->sg, 1,
+				   virtnet_tp4_id_to_ptr(tp4f_get_frame_id(p)),
+				   GFP_ATOMIC);
+}
+
 /* Hand empty frames to the device. */
 static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 {
@@ -127,13 +142,7 @@ static void virtnet_tp4_fill(struct virtnet_info *vi, struct receive_queue *rq)
 			 &p);
 	sg_init_table(rq->sg, 1);
 	for (left = nr; left; left--, p.curr++) {
-		const void *start = tp4f_get_data(&p) - vi->hdr_len;
-
-		sg_set_page(rq->sg, tp4a_get_page(tp4->rx, start), tp4->buf_len,
-			    offset_in_page(start));
-		if (unlikely(virtqueue_add_inbuf(rq->vq, rq->sg, 1,
-						 virtnet_tp4_id_to_ptr(tp4f_get_frame_id(&p)),
-						 GFP_ATOMIC))) {
+		if (unlikely(virtnet_tp4_add_frame(vi, rq, &p))) {
 			tp4a_refill_later(tp4->rx, false);
 			break;
 		}
@@ -463,21 +472,14 @@ static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 	return 0;
 }
 
-/* Return: 0, or the error to return the packet with. */
-static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
-				   struct send_queue *sq,
-				   struct tp4_frame_set *p, u32 len)
+/* Hand a packet to the device. */
+static int virtnet_tp4_add_packet(const struct virtnet_info *vi,
+				  struct send_queue *sq,
+				  struct tp4_frame_set *p,
+				  const struct virtio_net_common_hdr *hdr)
 {
-	const struct virtio_net_common_hdr *hdr = &sq->tp4->hdr;
-	int err, nr = 1 + tp4f_num_frames(p);
+	int nr = 1 + tp4f_num_frames(p);
 	struct scatterlist *sg = sq->sg;
-
-	if (unlikely(tp4f_has_meta(p)))
-		err = virtnet_tp4_do_meta(vi, sq->tp4, p, len, &hdr);
-	else
-		err = tp4f_check_len(p, vi->dev, len);
-	if (unlikely(err))
-		return err;
 
 	sg_init_table(sg, nr);
 	sg_set_buf(sg, hdr, vi->hdr_len);
@@ -488,6 +490,23 @@ static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
 	return virtqueue_add_outbuf(sq->vq, sq->sg, nr,
 				    virtnet_tp4_handle_to_ptr(tp4f_get_handle(p)),
 				    GFP_ATOMIC);
+}
+
+/* Return: 0, or the error to return the packet with. */
+static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
+				   struct send_queue *sq,
+				   struct tp4_frame_set *p, u32 len)
+{
+	const struct virtio_net_common_hdr *hdr = &sq->tp4->hdr;
+	int err;
+
+	if (unlikely(tp4f_has_meta(p)))
+		err = virtnet_tp4_do_meta(vi, sq->tp4, p, len, &hdr);
+	else
+		err = tp4f_check_len(p, vi->dev, len);
+	if (unlikely(err))
+		return err;
+	return virtnet_tp4_add_packet(vi, sq, p, hdr);
 }
 
 /* Send posted packets.
