@@ -412,12 +412,14 @@ static __always_inline bool xsk_tp4_get_data(const struct xsk_tp4 *t,
 					     const struct xdp_buff *xdp,
 					     struct tp4_frame *frame)
 {
-	unsigned long pos, len = xdp->data_end - xdp->data;
+	unsigned long start = (unsigned long)t->addrs +
+			      (frame->idx << t->shift) + t->headroom;
+	unsigned long pos = (unsigned long)xdp->data - start;
+	unsigned long end = (unsigned long)xdp->data_end - start;
 
-	pos = xdp->data - t->addrs - (frame->idx << t->shift) - t->headroom;
-	frame->len = len;
+	frame->len = end - pos;
 	frame->offset = pos + t->headroom;
-	return pos < t->room && len <= t->room - pos;
+	return pos <= end && end <= t->room;
 }
 
 /* Move a frame from the pool to the received ones. */
@@ -504,16 +506,18 @@ static noinline int xsk_tp4_start_flush(struct xsk_tp4 *t)
 /* Receive a packet that may have several frames or metadata. noinline, so that
  * others do not pay for it.
  */
-static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp,
-				    const struct tp4_frame frame)
+static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
 {
 	struct tp4_frame_set p;
+	struct tp4_frame frame;
 	bool frags;
 
 	if (unlikely(READ_ONCE(t->leaving)))
 		return -EINVAL;
 	frags = xdp_buff_has_frags(xdp) && !list_empty(&t->pool->xskb_list);
-	if (frags && unlikely(!xsk_tp4_check_frags(t)))
+	xsk_tp4_find(t, xdp, &frame);
+	if (unlikely(!xsk_tp4_get_data(t, xdp, &frame) ||
+		     (frags && !xsk_tp4_check_frags(t))))
 		return xsk_tp4_reject(t);
 	if (xsk_tp4_add_frame(t, &frame, !frags, &p)) {
 		if (frags)
@@ -542,10 +546,10 @@ int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 
 	if (unlikely(!xsk_tp4_find(t, xdp, &frame)))
 		return -EINVAL;
+	if (unlikely(xdp_buff_has_frags(xdp) || t->has_meta))
+		return xsk_tp4_rcv_any(t, xdp);
 	if (unlikely(!xsk_tp4_get_data(t, xdp, &frame)))
 		return xsk_tp4_reject(t);
-	if (unlikely(xdp_buff_has_frags(xdp) || t->has_meta))
-		return xsk_tp4_rcv_any(t, xdp, frame);
 	xsk_tp4_add_frame(t, &frame, true, &p);
 	return likely(t->xs.flush_node.prev) ? 0 : xsk_tp4_start_flush(t);
 }
