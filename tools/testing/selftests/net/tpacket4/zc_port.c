@@ -1035,6 +1035,30 @@ TEST_F_TIMEOUT(port, xdp, 300)
 	free(buf);
 }
 
+/* virtio_net: XDP has no queues of its own if the stack has all of them. */
+TEST_F_TIMEOUT(port, xdp_shares_queues, 120)
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), i, fd, prog;
+	static char buf[BUF_SIZE];
+
+	if (!is_virtio() ||
+	    run("ethtool -L %s combined %d", if_b, 2 * cpus))
+		SKIP(return, "needs virtio_net with two queues for each CPU");
+	ASSERT_EQ(0, both_mtu(1500));
+	prog = xdp_const(XDP_TX, 0);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+	fd = plain_listener(_metadata, if_a);
+	for (i = 0; i < 20; i++) {
+		fill_packet(buf, 200, i);
+		ASSERT_EQ(200, send(fd, buf, 200, 0));
+		ASSERT_EQ(200, plain_recv(fd, buf, sizeof(buf), WAIT_MS));
+	}
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(prog);
+	close(fd);
+}
+
 /* ---- steering ---- */
 
 TEST_F_TIMEOUT(port, steering, 120)
