@@ -2,6 +2,7 @@
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+export HEADERS SOURCE
 export KERNEL BASE FORCE ACCEL CPUS MEM JOBS TESTS KERNELS NIC
 export MINUTES SEED ROUNDS STEPS THREADS OPERATIONS EDGES
 
@@ -69,6 +70,9 @@ burst: kernel
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
 ##                 out/deb: CONFIG=debian|cloud|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages
+##   live          build V4 as a module for the kernel that you run, in build/live:
+##                 HEADERS=/lib/modules/$(uname -r)/build SOURCE=its tree; or for a
+##                 kernel of Debian: RELEASE=6.12.117+deb12-amd64
 install: worktree
 	$(alone) lab/release/install
 
@@ -79,6 +83,10 @@ deb: worktree
 man-pages:
 	$(call deps,man-pages)
 	$(alone) lab/release/man-pages
+
+live:
+	@lab/build/deps live
+	$(alone) lab/build/live $(if $(HEADERS),,$(RELEASE))
 
 ##
 ## Longer tests:
@@ -173,4 +181,4 @@ clean:
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
 .PHONY: help demo test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
-.PHONY: install deb man-pages test-deb import series kernel debug worktree qemu clean
+.PHONY: install deb man-pages live test-deb import series kernel debug worktree qemu clean
