@@ -38,6 +38,7 @@ struct bpf_prog;
 struct sk_buff;
 struct tp4_array_ops;
 struct tp4_packet_array;
+struct tp4_spares;
 struct tp4_xdp;
 struct virtio_net_hdr;
 
@@ -131,7 +132,7 @@ struct tp4_packet_array {
 	dma_addr_t		dma_base; /* used if they are contiguous */
 	struct tp4_xdp		*xdp;	/* program to run at flush, or NULL */
 	void			*queue_opaque; /* private to source and sink */
-	const void		*area;	/* the frames' packet buffer, or NULL */
+	const void		*area;	/* buffer that has all frames, or NULL */
 	struct device		*dev;	/* of the DMA addresses, or NULL */
 	struct page		**pages; /* of @area, or NULL */
 	u32			keep;	/* frames that the ring does not get */
@@ -140,6 +141,7 @@ struct tp4_packet_array {
 	bool			meta;	/* packets have metadata */
 	bool			to_stack; /* the stack gets copies of packets */
 	struct tp4_packet_array	*to_kernel; /* the stack's packets, or NULL */
+	struct tp4_spares	*spares; /* frames of the kernel's own, or NULL */
 	struct tp4_frame	items[] ____cacheline_aligned_in_smp;
 };
 

@@ -270,6 +270,9 @@ static noinline bool tp4a_swap_long(struct tp4_packet_array *a,
 	}
 	if (unlikely(!tp4a_make_room(a, tp4f_num_frames(p))))
 		return false;
+	/* Frames of another buffer may have made the room. */
+	if (unlikely(a->area != from->area))
+		return tp4a_copy_packet(a, p);
 
 	for (i = p->start; i != p->end; i++) {
 		struct tp4_frame *empty = &a->items[a->curr++ & a->mask];

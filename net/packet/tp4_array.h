@@ -6,11 +6,14 @@
 #include <linux/mm_types.h>
 #include <linux/tpacket4.h>
 
+#include "tp4_area.h"
 #include "tp4_queue.h"
 
 /**
  * struct tp4_zc_ring - one ring of a socket in zero-copy mode
  * @q:		the ring, or NULL if the socket has none
+ * @area:	what the frames of its array lie in: the area of @q, or one that has
+ *		it and spare frames, see tp4_area_add_spares()
  * @error:	errno that frames are returned with when the array is freed
  * @queue_pair:	queue pair of the device
  * @dev:	the device
@@ -24,6 +27,7 @@
  */
 struct tp4_zc_ring {
 	struct tp4_queue	*q;
+	struct tp4_area		*area;
 	int			error;
 	int			queue_pair;
 	struct net_device	*dev;
@@ -32,6 +36,27 @@ struct tp4_zc_ring {
 	void			(*kick)(struct tp4_zc_ring *ring);
 	struct hrtimer		refill;
 	u32			refill_ns;
+};
+
+/* Number of frames that an array which keeps some always has, if its size allows,
+ * and number of the kernel's own that it has for that. Packets that have not been
+ * flushed may be in as many.
+ */
+#define TP4_KEEP	64
+#define TP4_SPARES	(2 * TP4_KEEP)
+
+/**
+ * struct tp4_spares - frames of the kernel's own, for an Rx array
+ * @first:	lowest number of a frame; all others above it are spare frames, too
+ * @nr:		number of frames
+ * @nr_free:	number of those that are not in the array
+ * @free:	their numbers
+ */
+struct tp4_spares {
+	u32	first;
+	u32	nr;
+	u32	nr_free;
+	u32	free[TP4_SPARES];
 };
 
 /**
@@ -92,10 +117,35 @@ static inline void tp4a_recycle_to(struct tp4_packet_array *a, u32 end)
 	a->end = to;
 }
 
+static inline struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
+{
+	return a->queue_opaque;
+}
+
+/* Check whether a frame, which the device has not got, is the kernel's own. */
+static inline bool tp4a_is_spare(const struct tp4_packet_array *a,
+				 const struct tp4_frame *frame)
+{
+	return a->spares && frame->idx >= a->spares->first;
+}
+
+static inline u32 tp4a_nr_spares(const struct tp4_packet_array *a)
+{
+	return a->spares ? a->spares->nr - a->spares->nr_free : 0;
+}
+
 struct tp4_packet_array *tp4a_new(const struct tp4_array_ops *ops,
 				  size_t elems);
 bool tp4a_map(struct tp4_packet_array *a);
 void tp4a_unmap(struct tp4_packet_array *a);
+void tp4a_rx_populate_checked(struct tp4_packet_array *a);
+int tp4a_rx_flush(struct tp4_packet_array *a, u32 end);
+void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr);
+void tp4a_rx_count_drop(struct tp4_packet_array *a);
+void tp4a_rx_free(struct tp4_packet_array *a);
+struct tp4_area *tp4_area_add_spares(struct tp4_area *base);
+const struct tp4_array_ops *tp4a_keep_ops(const struct tp4_zc_ring *ring);
+bool tp4a_init_spares(struct tp4_packet_array *a);
 int tp4a_run_xdp(struct tp4_packet_array *a);
 void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end);
 void tp4a_write_meta_to(const struct tp4_packet_array *a,

@@ -15,20 +15,12 @@
 #include "tp4_queue.h"
 #include "tp4_status.h"
 
-/* Maximum number of frames that a ring with TP4_RING_KEEP does not get */
-#define TP4_KEEP_MAX	64
-
 /* With fewer Rx frames at the device than this, the program is asked for a kick.
  * If it has not mapped the status page, a timer looks for frames instead.
  */
 #define TP4_RX_LOW	32
 #define TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
 #define TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
-
-static struct tp4_zc_ring *tp4a_zc_ring(const struct tp4_packet_array *a)
-{
-	return a->queue_opaque;
-}
 
 static u32 tp4a_space(const struct tp4_packet_array *a)
 {
@@ -125,8 +117,15 @@ static void tp4a_rx_populate_runs(struct tp4_packet_array *a)
 	tp4a_rx_populate_any(a, true);
 }
 
-/* Same, for operations that have no variant for areas with runs */
-static void tp4a_rx_populate_checked(struct tp4_packet_array *a)
+/**
+ * tp4a_rx_populate_checked() - take empty frames from the ring
+ * @a:	the Rx array of a V4 ring
+ *
+ * For operations that have no variant for areas with runs.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4a_rx_populate_checked(struct tp4_packet_array *a)
 {
 	if (unlikely(tp4a_has_runs(tp4a_zc_ring(a)->q)))
 		tp4a_rx_populate_runs(a);
@@ -257,17 +256,6 @@ static void tp4a_tx_populate_runs(struct tp4_packet_array *a)
 static void tp4a_tx_populate_meta(struct tp4_packet_array *a)
 {
 	tp4a_tx_populate_any(a, true, true);
-}
-
-/* Keep 64 frames, or a quarter of the most that the array has held. */
-static void tp4a_rx_populate_keep(struct tp4_packet_array *a)
-{
-	u32 keep;
-
-	tp4a_rx_populate_checked(a);
-	keep = min(DIV_ROUND_UP(a->end - a->start, 4), TP4_KEEP_MAX);
-	if (unlikely(keep > a->keep))
-		a->keep = keep;
 }
 
 static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
@@ -428,7 +416,15 @@ static noinline u32 tp4a_publish_meta(struct tp4_packet_array *a, u32 end)
 	return tp4a_publish(a, end, true, TP4_PKT_CONT | TP4_META, &errors);
 }
 
-static int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
+/**
+ * tp4a_rx_flush() - publish received packets on the ring
+ * @a:		the Rx array of a V4 ring
+ * @end:	position after the last frame to publish
+ *
+ * Context: Softirq (NAPI).
+ * Return: the number of packets.
+ */
+int tp4a_rx_flush(struct tp4_packet_array *a, u32 end)
 {
 	int packets;
 	u8 errors;
@@ -467,10 +463,17 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	return packets;
 }
 
-/* Count drops of the ring, and wake the program even if it waits for more
- * packets by SO_RCVLOWAT: they may never come.
+/**
+ * tp4a_count_no_desc() - count packets that the ring has no frames for
+ * @a:	the Rx array of a V4 ring
+ * @nr:	their number
+ *
+ * Wakes the program even if it waits for more packets by SO_RCVLOWAT: they may
+ * never come.
+ *
+ * Context: Softirq (NAPI).
  */
-static void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr)
+void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 
@@ -480,53 +483,13 @@ static void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr)
 		q->sk->sk_data_ready(q->sk);
 }
 
-/* Publish the packets that the frames to keep are not needed for, and use the
- * frames of the others again.
+/**
+ * tp4a_rx_count_drop() - count a packet that the ring has no frame for
+ * @a:	the Rx array of a V4 ring
+ *
+ * Context: Softirq (NAPI).
  */
-static noinline int tp4a_rx_flush_some(struct tp4_packet_array *a, u32 end)
-{
-	u32 pos = a->start, limit = pos, drops = 0;
-	struct tp4_frame_set p;
-	int packets = 0;
-
-	tp4a_rx_populate_keep(a);
-	for (; pos != end; pos = p.end) {
-		tp4a_get_packet(a, pos, &p);
-		if (!drops && a->end - p.end >= a->keep)
-			limit = p.end;
-		else
-			drops++;
-	}
-	if (limit != a->start)
-		packets = tp4a_rx_flush(a, limit);
-	if (drops)
-		tp4a_count_no_desc(a, drops);
-	tp4a_recycle(a);
-	return packets;
-}
-
-/* With TP4_RING_KEEP, the ring does not get the last frames, as a program that
- * is slow may not post others, and the stack needs some for its packets.
- */
-static int tp4a_rx_flush_keep(struct tp4_packet_array *a, u32 end)
-{
-	if (likely(a->end - end >= a->keep))
-		return tp4a_rx_flush(a, end);
-	return tp4a_rx_flush_some(a, end);
-}
-
-/* With TP4_RING_TO_STACK, the stack gets copies of the packets. */
-static int tp4a_rx_flush_to_both(struct tp4_packet_array *a, u32 end)
-{
-	int packets;
-
-	tp4a_copy_to_kernel(a, end);
-	packets = tp4a_rx_flush_keep(a, end);
-	tp4a_flush(a->to_kernel);
-	return packets;
-}
-
-static void tp4a_rx_count_drop(struct tp4_packet_array *a)
+void tp4a_rx_count_drop(struct tp4_packet_array *a)
 {
 	tp4a_count_no_desc(a, 1);
 }
@@ -542,7 +505,7 @@ static void tp4a_rx_count_drop(struct tp4_packet_array *a)
  */
 void *tp4a_hold_area(const struct tp4_packet_array *a)
 {
-	struct tp4_area *area = tp4a_zc_ring(a)->q->area;
+	struct tp4_area *area = tp4a_zc_ring(a)->area;
 
 	refcount_inc(&area->users);
 	return area;
@@ -561,12 +524,17 @@ void tp4_release_area(void *area)
 }
 EXPORT_SYMBOL_GPL(tp4_release_area);
 
-/* Return all frames to the ring, with the ring's error. */
+/* Return all frames of the ring to it, with its error. Of those that the device
+ * has not returned, only the number is known.
+ */
 static void tp4a_give_back(struct tp4_packet_array *a)
 {
 	u32 i, nr = a->end - a->start, done = a->curr - a->start;
 	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
-	unsigned long out = atomic_long_read(&ring->q->out);
+	struct tpacket4_desc desc = { .error = ring->error };
+	u32 slots = nr - tp4a_nr_spares(a), left = slots;
+	struct tp4_queue *q = ring->q;
+	unsigned long out = atomic_long_read(&q->out);
 
 	if (unlikely(a->at_device)) {
 		pr_err("tp4: a device has not returned %u frames\n",
@@ -574,26 +542,34 @@ static void tp4a_give_back(struct tp4_packet_array *a)
 		tp4a_hold_area(a);
 	}
 	for (i = nr; i--;) {
-		struct tpacket4_desc desc = {
-			.idx = a->items[(a->start + i) & a->mask].idx,
-			.error = ring->error,
-		};
+		const struct tp4_frame *frame;
 
-		if (unlikely(i - done < a->at_device)) {
-			desc.idx = U64_MAX;
-			desc.error = EIO;
-		}
-		tp4q_store(ring->q, out + i, &desc);
+		frame = &a->items[(a->start + i) & a->mask];
+		if (i - done < a->at_device || tp4a_is_spare(a, frame))
+			continue;
+		desc.idx = frame->idx;
+		tp4q_store(q, out + --left, &desc);
 	}
-	tp4q_zc_returned(ring->q, nr);
-	tp4q_wake(ring->q);
+	desc.idx = U64_MAX;
+	desc.error = EIO;
+	while (left)
+		tp4q_store(q, out + --left, &desc);
+	tp4q_zc_returned(q, slots);
+	tp4q_wake(q);
 	tp4a_unmap(a);
 }
 
-static void tp4a_rx_free(struct tp4_packet_array *a)
+/**
+ * tp4a_rx_free() - return all frames, when an Rx array is freed
+ * @a:	the Rx array of a V4 ring
+ *
+ * Context: Process context, may sleep.
+ */
+void tp4a_rx_free(struct tp4_packet_array *a)
 {
 	hrtimer_cancel(&tp4a_zc_ring(a)->refill);
 	tp4a_give_back(a);
+	kfree(a->spares);
 	tp4a_free(a->to_kernel);
 }
 
@@ -612,27 +588,6 @@ static const struct tp4_array_ops tp4a_rx_runs_ops = {
 	.populate = tp4a_rx_populate_runs,
 	.flush = tp4a_rx_flush,
 	.publish = tp4a_rx_flush,
-	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_rx_free,
-};
-
-/* For TP4_RING_KEEP and TP4_RING_TO_STACK. Separate operations, so that other
- * rings need no check.
- */
-static const struct tp4_array_ops tp4a_rx_keep_ops = {
-	.validation = TP4_VALIDATION_IDX,
-	.populate = tp4a_rx_populate_keep,
-	.flush = tp4a_rx_flush_keep,
-	.publish = tp4a_rx_flush_keep,
-	.count_drop = tp4a_rx_count_drop,
-	.free = tp4a_rx_free,
-};
-
-static const struct tp4_array_ops tp4a_rx_to_stack_ops = {
-	.validation = TP4_VALIDATION_IDX,
-	.populate = tp4a_rx_populate_keep,
-	.flush = tp4a_rx_flush_to_both,
-	.publish = tp4a_rx_flush_keep,
 	.count_drop = tp4a_rx_count_drop,
 	.free = tp4a_rx_free,
 };
@@ -690,8 +645,8 @@ tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
 
 	a->queue_opaque = ring;
 	a->area = q->area;
-	a->addr = q->area->addr;
-	a->pages = q->area->pages;
+	a->addr = ring->area->addr;
+	a->pages = ring->area->pages;
 	a->frame_shift = q->area->frame_shift;
 	a->frame_size = q->area->frame_size;
 	a->dev = dev;
@@ -740,10 +695,9 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 	struct tp4_queue *q = ring->q;
 	struct tp4_packet_array *a;
 
-	if (q->flags & TP4_RING_TO_STACK)
-		ops = &tp4a_rx_to_stack_ops;
-	else if (q->flags & TP4_RING_KEEP)
-		ops = &tp4a_rx_keep_ops;
+	/* Separate operations, so that other rings need no check */
+	if (tp4_area_has_spares(ring->area))
+		ops = tp4a_keep_ops(ring);
 	else if (tp4a_has_runs(q))
 		ops = &tp4a_rx_runs_ops;
 	a = tp4a_ring_new(ops, ring, elems, dev);
@@ -751,6 +705,10 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 		return NULL;
 
 	tp4a_refill_init(ring);
+	if (tp4_area_has_spares(ring->area) && !tp4a_init_spares(a)) {
+		tp4a_free(a);
+		return NULL;
+	}
 	a->to_stack = q->flags & TP4_RING_TO_STACK;
 	a->offset = q->offset + XDP_PACKET_HEADROOM;
 	a->room = tp4_frame_room(ring);

@@ -64,7 +64,27 @@ static void end_init(struct end *end, struct tp4_area *area)
 	end->q.mask = SLOTS - 1;
 	end->q.room = FRAME_BYTES;
 	end->end.q = &end->q;
+	end->end.area = area;
 	end->end.error = ECANCELED;
+}
+
+static void free_spares(void *area)
+{
+	tp4_area_free_spares(area);
+}
+
+/* Let a ring that keeps frames have spare ones. */
+static void add_spares(struct kunit *test, struct end *end)
+{
+	struct tp4_area *area;
+
+	if (!(end->q.flags & (TP4_RING_KEEP | TP4_RING_TO_STACK)))
+		return;
+	area = tp4_area_add_spares(end->q.area);
+	KUNIT_ASSERT_NOT_NULL(test, area);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_spares,
+							area), 0);
+	end->end.area = area;
 }
 
 static void arrays_new(struct kunit *test, bool shared)
@@ -73,6 +93,7 @@ static void arrays_new(struct kunit *test, bool shared)
 
 	end_init(&t->rx, &t->area[0]);
 	end_init(&t->tx, &t->area[shared ? 0 : 1]);
+	add_spares(test, &t->rx);
 	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, NULL);
 	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
@@ -103,6 +124,7 @@ static int tp4_array_init(struct kunit *test)
 		area->frame_shift = ilog2(FRAME_BYTES);
 		area->nr_safe = FRAMES;
 		area->run_pages = 1;
+		refcount_set(&area->users, 1);
 	}
 	test->priv = t;
 	return 0;
@@ -1174,7 +1196,7 @@ static void copy_flushes_full_array(struct kunit *test)
 }
 
 /* With TP4_RING_KEEP, a quarter of the frames is not for the ring, whatever the
- * program does.
+ * program does. There are spare frames meanwhile.
  */
 static void keep_some_frames(struct kunit *test)
 {
@@ -1194,7 +1216,8 @@ static void keep_some_frames(struct kunit *test)
 		tp4a_flush(t->txa);
 		while (reap(&t->tx))
 			;
-		KUNIT_EXPECT_EQ(test, tp4a_nr_unprocessed(t->rxa), ELEMS / 4);
+		KUNIT_EXPECT_EQ(test, tp4a_nr_unprocessed(t->rxa) -
+				      tp4a_nr_spares(t->rxa), ELEMS / 4);
 	}
 	for (i = 0; i < ELEMS * 3 / 4; i++)
 		KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
@@ -1211,6 +1234,186 @@ static void keep_some_frames(struct kunit *test)
 		while (reap(&t->tx))
 			;
 	}
+}
+
+static void expect_packet(struct kunit *test, u64 idx, u32 len, u8 first)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc = reap(&t->rx);
+
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->idx, idx);
+	KUNIT_EXPECT_EQ(test, desc->error, 0);
+	KUNIT_ASSERT_EQ(test, desc->len, len);
+	KUNIT_EXPECT_EQ(test, data_of(&t->rx, desc)[0], first);
+	KUNIT_EXPECT_EQ(test, data_of(&t->rx, desc)[len - 1],
+			(u8)(first + len - 1));
+}
+
+/* Send @nr packets of one frame. Return: how many the ring gets. */
+static u32 send_some(struct kunit *test, u32 nr, u8 first)
+{
+	struct tp4_test *t = test->priv;
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		post_packet(t, i, 1, 60 + i, first + i);
+	KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), nr);
+	nr = tp4a_flush(t->rxa);
+	tp4a_flush(t->txa);
+	for (; i; i--)
+		KUNIT_EXPECT_NOT_NULL(test, reap(&t->tx));
+	return nr;
+}
+
+/* There are frames before any is posted, or if only invalid ones are. They get
+ * packets, which go to frames that are posted, if there are some.
+ */
+static void keep_spare_frames(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, round;
+
+	t->rx.q.flags = TP4_RING_KEEP;
+	arrays_new(test, false);
+	KUNIT_EXPECT_EQ(test, send_some(test, 20, 1), 0);
+	for (i = 0; i < 8; i++)
+		post(&t->rx, FRAMES + i, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, send_some(test, 20, 1), 0);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, reap(&t->rx)->error, EINVAL);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 40);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.invalid), 8);
+	KUNIT_EXPECT_NULL(test, t->rxa->area);
+
+	/* The array is full of spare frames, and the packets are in those. */
+	tp4a_populate(t->rxa);
+	KUNIT_ASSERT_EQ(test, tp4a_nr_spares(t->rxa), ELEMS);
+	for (i = 0; i < 9; i++)
+		post(&t->rx, i == 4 ? FRAMES : 100 + i, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, send_some(test, 20, 7), 8);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 52);
+	KUNIT_EXPECT_EQ(test, reap(&t->rx)->error, EINVAL);
+	for (i = 0; i < 8; i++)
+		expect_packet(test, 100 + i + (i >= 4), 60 + i, 7 + i);
+
+	/* Enough frames are posted: the spare ones go. */
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < ELEMS; i++)
+			post(&t->rx, i, 0, 0, 0);
+		KUNIT_EXPECT_EQ(test, send_some(test, 20, round), 20);
+		for (i = 0; i < 20; i++)
+			KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
+		while (t->rx.posted - t->rx.reaped > SLOTS - ELEMS) {
+			KUNIT_EXPECT_EQ(test, send_some(test, 1, round), 1);
+			KUNIT_ASSERT_NOT_NULL(test, reap(&t->rx));
+		}
+	}
+	KUNIT_EXPECT_EQ(test, tp4a_nr_spares(t->rxa), 0);
+	KUNIT_EXPECT_PTR_EQ(test, t->rxa->area, (const void *)&t->area[0]);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 52);
+}
+
+/* A packet may have frames of both kinds. */
+static void keep_spare_frames_of_chains(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, k;
+
+	t->rx.q.flags = TP4_RING_KEEP;
+	arrays_new(test, false);
+	for (i = 0; i < 8; i++)
+		post(&t->rx, i, 0, 0, 0);
+	/* Four frames are enough for one packet, and a quarter is kept. */
+	for (i = 0; i < 4; i++)
+		post_packet(t, 3 * i, 3, ROOM, 10 * i);
+	KUNIT_EXPECT_EQ(test, give(t, tp4a_copy_packet), 4);
+	for (i = 0; i < 2; i++)
+		post(&t->rx, 8 + i, 0, 0, 0);
+	/* The third one would use the frames to keep, and the fourth one needs
+	 * more than are posted.
+	 */
+	KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 2);
+	tp4a_flush(t->txa);
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 3; k++)
+			expect_packet(test, 3 * i + k, ROOM,
+				      10 * i + k * (u8)ROOM);
+	}
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 2);
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, reap(&t->rx)->error, ECANCELED);
+	KUNIT_EXPECT_EQ(test, t->rx.posted, t->rx.reaped);
+}
+
+/* A sender in the same area gets its own frames back. */
+static void spare_frames_are_not_swapped(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u32 i, nr, round;
+	u64 bytes = 0;
+
+	t->rx.q.flags = TP4_RING_KEEP;
+	arrays_new(test, true);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 11; i++)
+			post(&t->tx, i, 60, XDP_PACKET_HEADROOM,
+			     i == 8 || i == 9 ? TP4_PKT_CONT : 0);
+		if (!round) {
+			KUNIT_EXPECT_EQ(test, give(t, tp4a_add_packet), 9);
+		} else {
+			tp4a_populate(t->rxa);
+			tp4a_populate(t->txa);
+			nr = tp4a_add_packets(t->rxa, t->txa, 8, 60, 60,
+					      &bytes);
+			KUNIT_EXPECT_EQ(test, nr, 8);
+			KUNIT_EXPECT_EQ(test, give(t, tp4a_add_packet), 1);
+		}
+		KUNIT_EXPECT_EQ(test, tp4a_flush(t->rxa), 0);
+		tp4a_flush(t->txa);
+		for (i = 0; i < 11; i++)
+			KUNIT_EXPECT_EQ(test, reap(&t->tx)->idx, i);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 18);
+}
+
+/* A device that completes in any order may have returned only some. */
+static void spare_frames_out_of_order(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	struct tpacket4_desc *desc;
+	struct tp4_frame_set p;
+	u32 i, nr;
+	u64 spare;
+
+	t->rx.q.flags = TP4_RING_KEEP;
+	arrays_new(test, false);
+	for (i = 0; i < 2; i++)
+		post(&t->rx, i, 0, 0, 0);
+	tp4a_populate(t->rxa);
+	nr = tp4a_get_unprocessed(t->rxa, 0, &p);
+	KUNIT_ASSERT_EQ(test, nr, TP4_KEEP);
+	p.curr += nr - 1;
+	spare = tp4f_get_frame_id(&p);
+	tp4a_handed_out(t->rxa, nr);
+	KUNIT_EXPECT_TRUE(test, tp4a_next_by_id(t->rxa, spare, &p));
+	KUNIT_EXPECT_TRUE(test, tp4a_next_by_id(t->rxa, 1, &p));
+	tp4a_free(t->rxa);
+	t->rxa = NULL;
+	/* One frame of the ring is missing. */
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->error, EIO);
+	KUNIT_EXPECT_EQ(test, desc->idx, U64_MAX);
+	desc = reap(&t->rx);
+	KUNIT_ASSERT_NOT_NULL(test, desc);
+	KUNIT_EXPECT_EQ(test, desc->error, ECANCELED);
+	KUNIT_EXPECT_EQ(test, desc->idx, 1);
+	KUNIT_EXPECT_NULL(test, reap(&t->rx));
+	tp4_release_area(t->rx.end.area);
 }
 
 static void free_returns_all_frames(struct kunit *test)
@@ -1607,6 +1810,14 @@ static void expect_returned(struct kunit *test, struct end *end, u64 idx,
 	KUNIT_EXPECT_EQ(test, desc->error, error);
 }
 
+static void without_spares(struct tp4_packet_array *a)
+{
+	if (!a->spares)
+		return;
+	a->spares->nr = 0;
+	a->spares->nr_free = 0;
+}
+
 static void populate_refuses_frames_across_runs(struct kunit *test)
 {
 	static const u32 flags[] = { 0, TP4_RING_KEEP };
@@ -1620,6 +1831,7 @@ static void populate_refuses_frames_across_runs(struct kunit *test)
 		t->rx.q.flags = flags[i];
 		t->tx.q.flags = 0;
 		arrays_new(test, false);
+		without_spares(t->rxa);
 		for (idx = 0; idx < t->area[0].nr_frames; idx++) {
 			u8 error = idx % (RUN / UNIT) > last ? EINVAL : 0;
 
@@ -1690,11 +1902,13 @@ static void expect_dma(struct kunit *test, bool contiguous)
 
 	end_init(&t->rx, &t->area[0]);
 	end_init(&t->tx, &t->area[0]);
+	add_spares(test, &t->rx);
 	t->rxa = tp4a_rx_new(&t->rx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->rxa);
 	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, dev);
 	KUNIT_ASSERT_NOT_NULL(test, t->txa);
-	KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
+	if (!t->rxa->spares)
+		KUNIT_EXPECT_PTR_EQ(test, t->rxa->dma, t->txa->dma);
 	KUNIT_EXPECT_EQ(test, !t->rxa->dma, contiguous);
 	for (i = 0; i < 8; i++)
 		post(&t->rx, t->area[0].nr_frames - 1 - 31 * i, 0, 0, 0);
@@ -2015,7 +2229,6 @@ static void no_frame_given_out_twice(struct kunit *test)
 	u32 i, errors = 0;
 
 	arrays_new(test, false);
-	refcount_set(&t->area[0].users, 1);
 	for (i = 0; i < 5; i++)
 		post(&t->rx, i, 0, 0, 0);
 	tp4a_populate(t->rxa);
@@ -2664,6 +2877,10 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(drop_without_posted_frame),
 	KUNIT_CASE(copy_flushes_full_array),
 	KUNIT_CASE(keep_some_frames),
+	KUNIT_CASE(keep_spare_frames),
+	KUNIT_CASE(keep_spare_frames_of_chains),
+	KUNIT_CASE(spare_frames_are_not_swapped),
+	KUNIT_CASE(spare_frames_out_of_order),
 	KUNIT_CASE(free_returns_all_frames),
 	KUNIT_CASE(rx_new_takes_frames_of_copy_mode),
 	KUNIT_CASE(skb_source),

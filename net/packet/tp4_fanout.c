@@ -1053,7 +1053,7 @@ static u32 tp4_fanout_batch(struct tp4_fanout *fo, struct tp4_packet_array *a,
 		a->end += end - a->start;
 		a->start = end;
 	} else {
-		tp4a_recycle_to(a, end);
+		tp4a_recycle_posted(a, end);
 	}
 	return packets;
 }
@@ -1082,7 +1082,7 @@ int tp4_fanout_flush(struct tp4_packet_array *a, u32 end)
 			packets += tp4_fanout_batch(fo, a, end, num);
 	}
 	rcu_read_unlock();
-	return likely(num) ? packets : tp4a_rx_flush_own(a, end);
+	return likely(num) ? packets : tp4a_rx_flush_keep(a, end);
 }
 
 /* Allocate a feeder. */

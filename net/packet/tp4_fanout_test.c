@@ -81,6 +81,7 @@ static void area_init(struct kunit *test, unsigned int i)
 	area->nr_frames = FRAMES;
 	area->frame_size = FRAME_BYTES;
 	area->frame_shift = ilog2(FRAME_BYTES);
+	refcount_set(&area->users, 1);
 }
 
 static int fanout_init(struct kunit *test)
@@ -122,8 +123,13 @@ static void fanout_exit(struct kunit *test)
 	free_netdev(t->dev);
 }
 
+static void free_spares(void *area)
+{
+	tp4_area_free_spares(area);
+}
+
 /* Set up a feeder in area 0, and members in area 0, or in area 1 if @copy. */
-static void start(struct kunit *test, u8 type, bool copy)
+static void start_with_spares(struct kunit *test, u8 type, bool copy)
 {
 	struct fanout_test *t = test->priv;
 	unsigned int i;
@@ -141,10 +147,26 @@ static void start(struct kunit *test, u8 type, bool copy)
 	t->ring.error = ECANCELED;
 	t->ring.dev = t->dev;
 	t->ring.seen = t->dev;
+	t->ring.area = tp4_area_add_spares(&t->area[0]);
+	KUNIT_ASSERT_NOT_NULL(test, t->ring.area);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_spares,
+							t->ring.area), 0);
 	t->ring.fanout = tp4_fanout_new(t->group, t->dev, 0);
 	KUNIT_ASSERT_NOT_NULL(test, t->ring.fanout);
 	t->a = tp4a_rx_new(&t->ring, ELEMS, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, t->a);
+}
+
+/* Frames are not exchanged while the feeder has spare ones, which it has unless
+ * many have been posted.
+ */
+static void start(struct kunit *test, u8 type, bool copy)
+{
+	struct fanout_test *t = test->priv;
+
+	start_with_spares(test, type, copy);
+	t->a->spares->nr = 0;
+	t->a->spares->nr_free = 0;
 }
 
 static unsigned int area_of(struct fanout_test *t, const struct end *end)
@@ -490,7 +512,7 @@ static void invalid_frames(struct kunit *test)
 /* Frames of the feeder and of a member that cross the end of a run of pages are
  * refused. Else the device would write to a page of somebody else.
  */
-static void refuse_across_runs(struct kunit *test, u32 flags)
+static void frames_across_runs(struct kunit *test)
 {
 	struct fanout_test *t = test->priv;
 	struct tp4_area *area = &t->area[0];
@@ -503,7 +525,6 @@ static void refuse_across_runs(struct kunit *test, u32 flags)
 	area->nr_safe = 0;
 	area->run_mask = RUN / UNIT - 1;
 	area->run_last = (RUN - FRAME_BYTES) / UNIT;
-	t->feed.q.flags = flags;
 	start(test, PACKET_FANOUT_QM, false);
 	post(test, &t->feed, area->run_last);
 	post(test, &t->feed, area->run_last + 1);
@@ -528,16 +549,6 @@ static void refuse_across_runs(struct kunit *test, u32 flags)
 	for (i = 0; i < 2; i++)
 		expect(test, &t->member[1], i, 1000);
 	expect_whole(test, 2);
-}
-
-static void frames_across_runs(struct kunit *test)
-{
-	refuse_across_runs(test, 0);
-}
-
-static void frames_across_runs_keep(struct kunit *test)
-{
-	refuse_across_runs(test, TP4_RING_KEEP);
 }
 
 /* XDP metadata may be where a member wants struct tpacket4_meta. */
@@ -571,6 +582,7 @@ static void metadata_of_both(struct kunit *test)
 	}
 }
 
+/* It keeps a quarter of its frames. */
 static void no_member(struct kunit *test)
 {
 	struct fanout_test *t = test->priv;
@@ -582,10 +594,61 @@ static void no_member(struct kunit *test)
 	tp4a_populate(t->a);
 	for (i = 0; i < 8; i++)
 		receive(test, i, 60, 1, 0);
-	KUNIT_EXPECT_EQ(test, flush(t), 8);
-	for (i = 0; i < 8; i++)
+	KUNIT_EXPECT_EQ(test, flush(t), 6);
+	for (i = 0; i < 6; i++)
 		expect(test, &t->feed, i, 60);
-	expect_whole(test, 0);
+	expect_whole(test, 2);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->feed.q.no_desc), 2);
+
+	/* Members find them. */
+	t->group->num_members = NR_MEMBERS;
+	post_many(test, &t->member[0], 100, 8);
+	post_many(test, &t->member[1], 200, 8);
+	for (i = 0; i < 8; i++) {
+		receive(test, i, 60, 1, 0);
+		KUNIT_EXPECT_EQ(test, flush(t), 1);
+		expect(test, &t->member[(i + 1) % NR_MEMBERS], i, 60);
+	}
+	expect_whole(test, 2);
+}
+
+/* A feeder for which nothing is posted: no member gets a spare frame. */
+static void feed_from_spares(struct kunit *test, bool copy)
+{
+	u32 i, base = copy ? 0 : ELEMS, frames = 0;
+	struct fanout_test *t = test->priv;
+
+	start_with_spares(test, PACKET_FANOUT_LB, copy);
+	for (i = 0; i < NR_MEMBERS; i++)
+		post_many(test, &t->member[i], base + 16 * i, 16);
+	for (i = 0; i < 20; i++) {
+		tp4a_populate(t->a);
+		receive(test, i, 60 + i, 1, 0);
+		KUNIT_EXPECT_EQ(test, flush(t), 1);
+		frames += expect(test, &t->member[(i + 1) % NR_MEMBERS], i,
+				 60 + i);
+	}
+	KUNIT_EXPECT_EQ(test, frames, 20);
+
+	/* As soon as there are enough, the spare ones go, and are in no ring. */
+	post_many(test, &t->feed, ELEMS + 64, ELEMS);
+	for (i = 0; i < 2 * ELEMS; i++) {
+		tp4a_populate(t->a);
+		receive(test, i, 60, 1, 0);
+		flush(t);
+	}
+	KUNIT_EXPECT_EQ(test, tp4a_nr_spares(t->a), 0);
+	expect_whole(test, ELEMS);
+}
+
+static void swap_from_spares(struct kunit *test)
+{
+	feed_from_spares(test, false);
+}
+
+static void copy_from_spares(struct kunit *test)
+{
+	feed_from_spares(test, true);
 }
 
 static void removed_ring(struct kunit *test)
@@ -661,9 +724,10 @@ static struct kunit_case fanout_cases[] = {
 	KUNIT_CASE(copy_too_few_frames),
 	KUNIT_CASE(invalid_frames),
 	KUNIT_CASE(frames_across_runs),
-	KUNIT_CASE(frames_across_runs_keep),
 	KUNIT_CASE(metadata_of_both),
 	KUNIT_CASE(no_member),
+	KUNIT_CASE(swap_from_spares),
+	KUNIT_CASE(copy_from_spares),
 	KUNIT_CASE(removed_ring),
 	KUNIT_CASE(any_length_by_skb),
 	{}

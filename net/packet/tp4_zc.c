@@ -153,6 +153,28 @@ static void tp4_zc_drain(struct tp4_queue *q, int error)
 	WRITE_ONCE(q->in_chain, false);
 }
 
+static void tp4_zc_put_areas(struct tp4_zc *zc)
+{
+	tp4_area_put(zc->rx.area);
+	tp4_area_put(zc->tx.area);
+}
+
+/* Get the area of a ring, or one with spare frames.
+ * Return: false if there is no memory.
+ */
+static bool tp4_zc_get_area(struct tp4_zc_ring *ring, bool spares)
+{
+	if (!ring->q)
+		return true;
+	if (!spares) {
+		refcount_inc(&ring->q->area->users);
+		ring->area = ring->q->area;
+		return true;
+	}
+	ring->area = tp4_area_add_spares(ring->q->area);
+	return ring->area;
+}
+
 static void tp4_zc_disable(struct tp4_zc *zc, int error)
 {
 	struct packet_sock *po = pkt_sk(zc->sk);
@@ -167,6 +189,7 @@ static void tp4_zc_disable(struct tp4_zc *zc, int error)
 
 	tp4_zc_drain(zc->rx.q, error);
 	tp4_zc_drain(zc->tx.q, error);
+	tp4_zc_put_areas(zc);
 	tp4_status_need_wakeup(sk, true, true);
 	tp4_status_need_wakeup(sk, false, false);
 	if (zc->tx.q) {
@@ -228,6 +251,13 @@ static bool tp4_zc_has_room(const struct tp4_queue *rx)
 {
 	return !rx->packed && rx->area->frame_size >= TP4_ZC_FRAME_MIN &&
 	       rx->room >= XDP_PACKET_HEADROOM + TP4_ZC_ROOM_MIN;
+}
+
+/* Check whether the host needs packets for a ring, whatever the program does. */
+static bool tp4_zc_keeps(const struct tp4_zc *zc)
+{
+	return zc->rx.q &&
+	       zc->rx.q->flags & (TP4_RING_TO_STACK | TP4_RING_KEEP);
 }
 
 /* Check whether packets for a ring do not reach the stack. */
@@ -300,6 +330,10 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	zc->dev = dev;
 	zc->queue_pair = n - 1;
 
+	err = -ENOMEM;
+	tp4_zc_get_area(&zc->tx, false);
+	if (!tp4_zc_get_area(&zc->rx, tp4_zc_keeps(zc)))
+		goto free;
 	err = -EBUSY;
 	if (!tp4_zc_take_tx(po))
 		goto free;
@@ -321,6 +355,7 @@ give_tx:
 		smp_store_release(&tx->zerocopy, false);
 	}
 free:
+	tp4_zc_put_areas(zc);
 	kfree(zc);
 	return err;
 }

@@ -1332,7 +1332,7 @@ static int xsk_tp4_enable(struct net_device *dev,
 		return -EOPNOTSUPP;
 	if (parms->tx_opaque) {
 		tp4_get_area(parms->tx_opaque, &tx_area);
-		if (tx_area.pages != area.pages)
+		if (tx_area.id != area.id)
 			return -EOPNOTSUPP;
 		area.nr_descs = max(area.nr_descs, tx_area.nr_descs);
 	}

@@ -237,7 +237,7 @@ if [ "$SHORT" ]; then
 	# A test begins with a reset of the ports: some five seconds
 	TP4_TESTS=${TP4_TESTS:--v both -v reset -t af_xdp -t hundred_thousand_packets
 		-t empty_ring_needs_kick -t kill_under_load -t steering
-		-t xdp -t metadata -t stopped -t copies_have_offloads $sizes}
+		-t xdp -t metadata -t stopped -t not_started -t copies_have_offloads $sizes}
 	MTUS=8900
 fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then

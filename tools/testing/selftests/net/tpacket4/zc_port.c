@@ -878,38 +878,52 @@ TEST_F_TIMEOUT(port, to_stack, 120)
 	free(buf);
 }
 
-/* Nothing that the host needs waits for a program. */
-TEST_F_TIMEOUT(port, stopped, 300)
+/* Let a program of @cfg stop, or not start: nothing that the host needs waits for
+ * it.
+ */
+static void stop_program(struct __test_metadata *_metadata, bool to_stack,
+			 bool dry)
 {
-	unsigned int k, n = pv4_fast() ? 500 : 5000;
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .to_stack = to_stack, .keep = !to_stack,
+		.rx_empty = dry,
+	};
+	unsigned int n = pv4_fast() ? 500 : 10000;
 	int fd_a, fd_b;
+	struct xdp_keyed x;
+	struct zc z;
 
 	fd_a = plain_listener(_metadata, if_a);
 	fd_b = plain_listener(_metadata, if_b);
-	for (k = 0; k < 2; k++) {
-		struct zc_cfg cfg = {
-			.ifname = if_b, .n = 1, .to_stack = k, .keep = !k,
-		};
-		struct xdp_keyed x;
-		struct zc z;
-
-		ASSERT_EQ(0, port_open(&z, &cfg));
-		ASSERT_EQ(0, xdp_keyed_load(&x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4,
-							1),
-					    BPF_F_XDP_HAS_FRAGS));
-		ASSERT_EQ(0, xdp_set_action(&x, STOPPED_RING, XDP_PASS));
-		ASSERT_EQ(0, xdp_set_action(&x, STOPPED_STACK,
-					    XDP_PASS_TO_KERNEL));
-		ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
-		ASSERT_EQ(0, wait_for_carrier(if_a));
-		ASSERT_EQ(0, wait_for_carrier(if_b));
-		pass_stopped(_metadata, &z, fd_a, fd_b, n, cfg.to_stack);
-		EXPECT_EQ(0, xdp_attach_native(if_b, -1));
-		zc_close(&z);
-		close(x.prog);
-	}
+	ASSERT_EQ(0, port_open(&z, &cfg));
+	ASSERT_EQ(0, xdp_keyed_load(&x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1),
+				    BPF_F_XDP_HAS_FRAGS));
+	ASSERT_EQ(0, xdp_set_action(&x, STOPPED_RING, XDP_PASS));
+	ASSERT_EQ(0, xdp_set_action(&x, STOPPED_STACK, XDP_PASS_TO_KERNEL));
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	ASSERT_EQ(0, wait_for_carrier(if_b));
+	if (dry)
+		pass_dry(_metadata, &z, fd_a, fd_b, n, to_stack, true);
+	else
+		pass_stopped(_metadata, &z, fd_a, fd_b, n, to_stack);
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	zc_close(&z);
+	close(x.prog);
 	close(fd_a);
 	close(fd_b);
+}
+
+TEST_F_TIMEOUT(port, stopped, 300)
+{
+	stop_program(_metadata, false, false);
+	stop_program(_metadata, true, false);
+}
+
+TEST_F_TIMEOUT(port, not_started, 300)
+{
+	stop_program(_metadata, false, true);
+	stop_program(_metadata, true, true);
 }
 
 /* ---- XDP ---- */

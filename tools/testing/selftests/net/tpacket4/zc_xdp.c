@@ -321,6 +321,25 @@ TEST_F_TIMEOUT(xdp, stopped, 120)
 	expect_books(_metadata, self);
 }
 
+/* From the first packet on */
+TEST_F_TIMEOUT(xdp, not_started, 120)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .to_stack = variant->to_stack,
+		.keep = !variant->to_stack, .rx_empty = true,
+	};
+	unsigned int n = pv4_fast() ? 500 : 10000;
+
+	if (!variant->zc_rx)
+		SKIP(return, "the stack does not depend on the program");
+	zc_close(&self->rx);
+	ASSERT_EQ(0, zc_open(&self->rx, &cfg));
+	ASSERT_EQ(0, xdp_set_action(&self->x, STOPPED_STACK,
+				    XDP_PASS_TO_KERNEL));
+	pass_dry(_metadata, &self->rx, self->plain_a, self->plain_b, n,
+		 variant->to_stack, true);
+}
+
 /* A host whose filter is a generic program keeps it, or its packets. */
 TEST(generic_program_is_not_bypassed)
 {

@@ -5,6 +5,7 @@
 #include "netdev.h"
 #include "xsk.h"
 #include "zc_port.h"
+#include "zc_stopped.h"
 
 /* In zero-copy mode, there is a program of the kernel. */
 static int xdp_is_shown(const char *name)
@@ -236,6 +237,23 @@ TEST_F_TIMEOUT(xsk, to_stack, 120)
 	EXPECT_TRUE(zc_reap_all(&self->a, WAIT_MS));
 	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
 	close(fd);
+}
+
+/* The host keeps its packets, whatever has been posted. */
+TEST_F_TIMEOUT(xsk, not_started, 300)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .to_stack = true, .rx_empty = true,
+	};
+	int fd_a, fd_b;
+
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	pass_dry(_metadata, &self->b, fd_a, fd_b, pv4_fast() ? 250 : 5000, true,
+		 false);
+	close(fd_a);
+	close(fd_b);
 }
 
 /* Packets that are refused stand between others; slots keep their order. */
