@@ -669,6 +669,26 @@ static inline u32 tp4f_packet_len(const struct tp4_frame_set *p)
 }
 
 /**
+ * struct tp4_limits - what a device can receive into and send
+ * @buf_unit:	the size of a buffer is a multiple of this, a power of two
+ * @buf_min:	bytes that the device must be able to write to a frame
+ * @buf_max:	bytes that it writes to a frame at most
+ * @buf_chain:	frames of a received packet at most
+ * @tx_min:	bytes of a packet to send at least
+ * @tx_chain:	frames of a packet to send at most
+ *
+ * For tp4_rx_buf_len() and tp4f_check_packet().
+ */
+struct tp4_limits {
+	u32	buf_unit;
+	u32	buf_min;
+	u32	buf_max;
+	u32	buf_chain;
+	u32	tx_min;
+	u32	tx_chain;
+};
+
+/**
  * tp4f_check_len() - check whether a device may send a packet of this length
  * @p:		the packet, at its first frame
  * @dev:	the device
@@ -690,6 +710,28 @@ static inline int tp4f_check_len(const struct tp4_frame_set *p,
 	     eth_type_vlan(READ_ONCE(eth->h_proto))))
 		return 0;
 	return -EMSGSIZE;
+}
+
+/**
+ * tp4f_check_packet() - check whether a device can send a packet
+ * @p:		the packet, at its first frame
+ * @dev:	the device
+ * @limits:	its limits
+ *
+ * Return: 0, -EINVAL if the packet is too short, or -EMSGSIZE if it is too long or
+ * has too many frames.
+ */
+static inline int tp4f_check_packet(const struct tp4_frame_set *p,
+				    const struct net_device *dev,
+				    const struct tp4_limits *limits)
+{
+	u32 len = tp4f_packet_len(p);
+
+	if (unlikely(len < limits->tx_min))
+		return -EINVAL;
+	if (unlikely(tp4f_num_frames(p) > limits->tx_chain))
+		return -EMSGSIZE;
+	return tp4f_check_len(p, dev, len);
 }
 
 /**
@@ -909,6 +951,8 @@ struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
 				     struct device *dev);
+int tp4_rx_buf_len(const void *rx_opaque, const struct tp4_limits *limits,
+		   u32 packet_len);
 struct tp4_packet_array *tp4a_skb_source_new(size_t elems);
 struct tp4_packet_array *
 tp4a_skb_sink_new(size_t elems, void *opaque,

@@ -659,6 +659,29 @@ tp4a_ring_new(const struct tp4_array_ops *ops, struct tp4_zc_ring *ring,
 }
 
 /**
+ * tp4_rx_buf_len() - get the size of the buffers to receive into
+ * @rx_opaque:	rx_opaque of struct tp4_netdev_parms
+ * @limits:	limits of the device
+ * @packet_len:	bytes of the longest packet that the device receives
+ *
+ * Context: In ndo_tp4_zerocopy.
+ * Return: the number of bytes that the device may write to a frame, -EINVAL if
+ * that is too little, or -EMSGSIZE if a packet needs more frames than the device
+ * can chain.
+ */
+int tp4_rx_buf_len(const void *rx_opaque, const struct tp4_limits *limits,
+		   u32 packet_len)
+{
+	u32 len = min(tp4_frame_room(rx_opaque), limits->buf_max);
+
+	len = ALIGN_DOWN(len, limits->buf_unit);
+	if (len < limits->buf_min)
+		return -EINVAL;
+	return packet_len > len * limits->buf_chain ? -EMSGSIZE : len;
+}
+EXPORT_SYMBOL_GPL(tp4_rx_buf_len);
+
+/**
  * tp4_frame_room() - get the number of data bytes that fit a frame
  * @rx_opaque:	rx_opaque of struct tp4_netdev_parms
  *

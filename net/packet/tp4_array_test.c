@@ -354,6 +354,58 @@ static void no_work_without_room(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tp4a_has_work(t->txa));
 }
 
+static void rx_buffers_within_limits(struct kunit *test)
+{
+	struct tp4_limits limits = {
+		.buf_unit = 128, .buf_min = 1024, .buf_max = SZ_16K,
+		.buf_chain = 1,
+	};
+	struct tp4_test *t = test->priv;
+	void *ring = &t->rx.end;
+
+	arrays_new(test, false);
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, ROOM), ROOM);
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, ROOM + 1),
+			-EMSGSIZE);
+	limits.buf_unit = 1024;
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, 1024), 1024);
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, 1500), -EMSGSIZE);
+	limits.buf_chain = 2;
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, 2048), 1024);
+	limits.buf_min = 1025;
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, 60), -EINVAL);
+	limits.buf_min = 60;
+	limits.buf_max = 1000;
+	limits.buf_unit = 64;
+	KUNIT_EXPECT_EQ(test, tp4_rx_buf_len(ring, &limits, 60), 960);
+}
+
+static void tx_packets_within_limits(struct kunit *test)
+{
+	const struct tp4_limits limits = { .tx_min = 17, .tx_chain = 2 };
+	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	static const int want[] = { -EINVAL, 0, 0, -EMSGSIZE, -EMSGSIZE };
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	dev->mtu = 1500;
+	dev->hard_header_len = ETH_HLEN;
+	arrays_new(test, false);
+	post_packet(t, 0, 1, 16, 0);
+	post_packet(t, 1, 1, 17, 0);
+	post_packet(t, 2, 2, 60, 0);
+	post_packet(t, 4, 3, 60, 0);
+	post_packet(t, 7, 1, 1515, 0);
+	tp4a_populate(t->txa);
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+		KUNIT_EXPECT_EQ(test, tp4f_check_packet(&p, dev, &limits),
+				want[i]);
+	}
+}
+
 static void count_kick(struct tp4_zc_ring *ring)
 {
 	struct end *end = container_of(ring, struct end, end);
@@ -2853,6 +2905,8 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(has_work_with_unprocessed_frames),
 	KUNIT_CASE(no_work_with_incomplete_packet),
 	KUNIT_CASE(no_work_without_room),
+	KUNIT_CASE(rx_buffers_within_limits),
+	KUNIT_CASE(tx_packets_within_limits),
 	KUNIT_CASE(refill_without_enough_frames),
 	KUNIT_CASE(free_without_enough_frames),
 	KUNIT_CASE(push_vlan_tag),

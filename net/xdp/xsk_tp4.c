@@ -585,14 +585,12 @@ void xsk_tp4_flush(struct xsk_buff_pool *pool)
 /* Check whether a packet can be sent. */
 static int xsk_tp4_check(const struct xsk_tp4 *t, const struct tp4_frame_set *p)
 {
-	u32 len = tp4f_packet_len(p);
+	const struct tp4_limits limits = {
+		.tx_min = XSK_TP4_TX_MIN, .tx_chain = t->dev->xdp_zc_max_segs,
+	};
 	struct virtio_net_hdr hdr;
 	int err;
 
-	if (unlikely(len < XSK_TP4_TX_MIN))
-		return -EINVAL;
-	if (unlikely(tp4f_num_frames(p) > t->dev->xdp_zc_max_segs))
-		return -EMSGSIZE;
 	if (unlikely(tp4f_has_meta(p))) {
 		err = tp4f_get_vnet_hdr(p, &hdr);
 		if (err)
@@ -600,7 +598,7 @@ static int xsk_tp4_check(const struct xsk_tp4 *t, const struct tp4_frame_set *p)
 		if (hdr.flags || hdr.gso_type)
 			return -EOPNOTSUPP;
 	}
-	return tp4f_check_len(p, t->dev, len);
+	return tp4f_check_packet(p, t->dev, &limits);
 }
 
 static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,

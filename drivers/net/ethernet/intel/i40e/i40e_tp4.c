@@ -464,13 +464,11 @@ static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 static int i40e_tp4_check(const struct net_device *dev,
 			  const struct tp4_frame_set *p)
 {
-	u32 len = tp4f_packet_len(p);
+	static const struct tp4_limits limits = {
+		.tx_min = I40E_MIN_TX_LEN, .tx_chain = I40E_MAX_BUFFER_TXD,
+	};
 
-	if (unlikely(len < I40E_MIN_TX_LEN))
-		return -EINVAL;
-	if (unlikely(tp4f_num_frames(p) > I40E_MAX_BUFFER_TXD))
-		return -EMSGSIZE;
-	return tp4f_check_len(p, dev, len);
+	return tp4f_check_packet(p, dev, &limits);
 }
 
 /* Offload request of a packet in the hardware's format */

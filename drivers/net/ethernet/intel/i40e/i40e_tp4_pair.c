@@ -681,24 +681,26 @@ static int i40e_tp4_hand_over(struct i40e_vsi *vsi, int queue_pair,
 	return i40e_tp4_pair_is_up(vsi, queue_pair) ? 0 : -EIO;
 }
 
-/* Number of bytes of a frame that the hardware may write, rounded down to its
- * granularity so that it does not write beyond the frame.
- */
-static u32 i40e_tp4_buf_len(const struct tp4_netdev_parms *parms)
+/* Number of bytes of a frame that the hardware may write, or an error */
+static int i40e_tp4_buf_len(const struct i40e_vsi *vsi,
+			    const struct tp4_netdev_parms *parms)
 {
-	u32 room = min_t(u32, tp4_frame_room(parms->rx_opaque),
-			 I40E_MAX_RXBUFFER);
+	const struct tp4_limits limits = {
+		.buf_unit = I40E_TP4_BUF_ALIGN,
+		.buf_min = I40E_TP4_BUF_MIN,
+		.buf_max = I40E_MAX_RXBUFFER,
+		.buf_chain = vsi->back->hw.func_caps.rx_buf_chain_len,
+	};
 
-	return ALIGN_DOWN(room, I40E_TP4_BUF_ALIGN);
+	return tp4_rx_buf_len(parms->rx_opaque, &limits,
+			      vsi->netdev->mtu + I40E_PACKET_HDR_PAD);
 }
 
 static int i40e_tp4_enable(struct i40e_vsi *vsi,
 			   const struct tp4_netdev_parms *parms)
 {
-	u32 chain_len = vsi->back->hw.func_caps.rx_buf_chain_len;
-	int err, queue_pair = parms->queue_pair;
+	int err, queue_pair = parms->queue_pair, buf_len = 0;
 	struct i40e_tp4 *tp4;
-	u32 buf_len = 0;
 
 	if (vsi->type != I40E_VSI_MAIN)
 		return -EOPNOTSUPP;
@@ -709,12 +711,9 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 		return -EBUSY;
 
 	if (parms->rx_opaque) {
-		buf_len = i40e_tp4_buf_len(parms);
-		if (buf_len < I40E_TP4_BUF_MIN)
-			return -EINVAL;
-		if (vsi->netdev->mtu + I40E_PACKET_HDR_PAD >
-		    chain_len * buf_len)
-			return -EMSGSIZE;
+		buf_len = i40e_tp4_buf_len(vsi, parms);
+		if (buf_len < 0)
+			return buf_len;
 	}
 
 	if (!i40e_tp4_enter_busy(vsi->back, I40E_TP4_BUSY_MS))
