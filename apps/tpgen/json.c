@@ -70,6 +70,23 @@ static void write_streams(FILE *f, const struct run *r)
 	free(streams);
 }
 
+/* The errors that packets were refused with, by their names */
+static void write_refused(FILE *f, const struct totals *t)
+{
+	const char *comma = "";
+	unsigned int i;
+
+	fputs(",\n \"refused\": {", f);
+	for (i = 0; i < REFUSALS; i++) {
+		if (!t->refused[i])
+			continue;
+		fprintf(f, "%s\"%s\": %llu", comma, strerrorname_np(i),
+			t->refused[i]);
+		comma = ", ";
+	}
+	putc('}', f);
+}
+
 static void write_samples(FILE *f, const struct run *r)
 {
 	unsigned int i;
@@ -123,6 +140,7 @@ void json_write(struct run *r, FILE *f)
 	fprintf(f, ",\n \"rx_packets\": %llu, \"rx_bytes\": %llu, \"rx_dropped\": %llu, \"rx_other\": %llu, \"timeouts\": %llu, \"hardware_stamps\": %llu",
 		t.n.rx_packets, t.n.rx_bytes, t.drops, t.n.other,
 		t.n.timeouts, t.hw_stamps);
+	write_refused(f, &t);
 	write_streams(f, r);
 	write_samples(f, r);
 	write_errors(f, r);

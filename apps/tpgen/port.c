@@ -16,6 +16,15 @@ static void check(int e, const struct config *cfg, const char *what)
 		errx(1, "%s: %s: %s", cfg->ifname, what, strerror(-e));
 }
 
+/* The same for an error of the library, which knows what it means */
+static void check_at(int e, const struct config *cfg, const char *what,
+		     enum tp4_where where)
+{
+	if (e)
+		errx(1, "%s: %s: %s", cfg->ifname, what,
+		     tp4_strerror(where, e));
+}
+
 static void set_socket(int fd, const struct config *cfg, int name,
 		       const void *value, socklen_t len, const char *what)
 {
@@ -126,16 +135,13 @@ void port_open(struct worker *w, unsigned int rx_nr, unsigned int tx_nr,
 		set_up_stamps(fd, cfg);
 	check(tp4_setopt(fd, PACKET_IGNORE_OUTGOING, 1), cfg,
 	      "PACKET_IGNORE_OUTGOING");
-	check(tp4_area_create(&w->area, rx_nr + tx_frames, frame_size), cfg,
-	      "packet memory");
+	check_at(tp4_area_create(&w->area, rx_nr + tx_frames, frame_size), cfg,
+		 "packet memory", TP4_IN_AREA);
 	e = tp4_open(&w->sock, &opt);
 	if (e == -ENOBUFS)
-		errx(1, "%zu bytes of packet memory: more than RLIMIT_MEMLOCK allows",
-		     w->area.len);
-	if (e == -EINVAL)
-		errx(1, "rings of %u and %u slots: %s (has this kernel CONFIG_PACKET_V4?)",
-		     rx_nr, tx_nr, strerror(-e));
-	check(e, cfg, "rings");
+		errx(1, "%zu bytes of packet memory: %s", w->area.len,
+		     tp4_strerror(w->sock.failed, e));
+	check_at(e, cfg, "rings", w->sock.failed);
 	w->rx_frames = rx_nr;
 	post_rx_frames(w);
 	if (cfg->promisc)
@@ -143,13 +149,13 @@ void port_open(struct worker *w, unsigned int rx_nr, unsigned int tx_nr,
 		      "promiscuous mode");
 	if (cfg->zerocopy) {
 		e = tp4_zerocopy(&w->sock, cfg->queue[w->nr] + 1);
-		check(e, cfg, "PACKET_ZEROCOPY");
+		check_at(e, cfg, "zero-copy mode", TP4_IN_ZEROCOPY);
 	}
 	e = bind_to(fd, cfg->ifindex, rx_nr);
 	if (e && cfg->zerocopy)
 		errx(1, "%s: zero-copy mode on queue %u: %s", cfg->ifname,
-		     cfg->queue[w->nr], strerror(-e));
-	check(e, cfg, "bind");
+		     cfg->queue[w->nr], tp4_strerror(TP4_IN_BIND, e));
+	check_at(e, cfg, "bind", TP4_IN_BIND);
 	if (rx_nr && !cfg->zerocopy && cfg->nr_threads > 1)
 		set_up_fanout(fd, cfg);
 }

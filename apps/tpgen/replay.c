@@ -248,7 +248,7 @@ static bool kick_and_reap(struct replay *p, unsigned int *reaped)
 	if (tp4_ring_pending(&p->w->sock.tx))
 		e = port_kick(p->w);
 	if (e)
-		worker_fail(p->w, "send: %s", strerror(-e));
+		worker_error(p->w, TP4_IN_KICK, e);
 	*reaped = slots_reap(&p->slots);
 	return !e;
 }
@@ -264,7 +264,8 @@ static void replay_loop(struct replay *p)
 		now = clock_ns(CLOCK_MONOTONIC);
 		sent = 0;
 		more = send_due(p, now, &sent);
-		if (!kick_and_reap(p, &reaped))
+		if (!kick_and_reap(p, &reaped) ||
+		    !refuse_check(p->w, p->c->nr + p->slots.nr))
 			return;
 		until = due(p, now);
 		if (sent || reaped)

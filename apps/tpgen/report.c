@@ -182,7 +182,7 @@ static double asked_pps(const struct run *r, double mean)
 void report_totals(const struct run *r, struct totals *t)
 {
 	__u64 begin = 0, end = 0, packets, bytes;
-	unsigned int i;
+	unsigned int i, j;
 
 	memset(t, 0, sizeof(*t));
 	for (i = 0; i < r->cfg->nr_threads; i++) {
@@ -191,6 +191,8 @@ void report_totals(const struct run *r, struct totals *t)
 		add_counters(&t->n, &w->n);
 		t->drops += w->rx_drops;
 		t->hw_stamps += w->hw_stamps;
+		for (j = 0; j < REFUSALS; j++)
+			t->refused[j] += w->refused[j];
 		if (!w->begin)
 			continue;
 		if (!begin || w->begin < begin)
@@ -266,9 +268,10 @@ static void print_stream(FILE *f, const struct stream *s, bool ping)
 			s->negative);
 }
 
-static void print_sent(FILE *f, const struct run *r, const struct totals *t)
+static void print_sent(FILE *f, const struct totals *t)
 {
 	char a[16], b[16], c[16];
+	unsigned int error;
 
 	fprintf(f, "sent %llu packets, %llu bytes in %.3f s: %spps, %sbps",
 		t->n.tx_packets, t->n.tx_bytes, t->seconds,
@@ -278,15 +281,11 @@ static void print_sent(FILE *f, const struct run *r, const struct totals *t)
 			human(c, sizeof(c), t->asked),
 			t->pps / t->asked * 100);
 	fputc('\n', f);
-	if (t->n.tx_refused) {
-		int error = 0;
-		unsigned int i;
-
-		for (i = 0; i < r->cfg->nr_threads && !error; i++)
-			error = r->w[i].refusal;
-		fprintf(f, "%llu packets were refused, the first one with: %s\n",
-			t->n.tx_refused, strerror(error));
-	}
+	for (error = 0; error < REFUSALS; error++)
+		if (t->refused[error])
+			fprintf(f, "%llu packets were refused: %s\n",
+				t->refused[error],
+				tp4_strerror(TP4_IN_TX, error));
 	if (t->n.missed)
 		fprintf(f, "%llu packets were left out: this machine was too slow or too busy\n",
 			t->n.missed);
@@ -329,7 +328,7 @@ void report_summary(struct run *r, FILE *f)
 
 	report_totals(r, &t);
 	if (sends(cfg))
-		print_sent(f, r, &t);
+		print_sent(f, &t);
 	if (receives(cfg))
 		print_received(f, r, &t);
 	n = report_streams(r, &streams);

@@ -168,5 +168,5 @@ void rx_run(struct worker *w)
 			w->begin = w->end;
 	}
 	if (e)
-		worker_fail(w, "receive: %s", strerror(-e));
+		worker_error(w, e == -ENETDOWN ? TP4_IN_WAIT : TP4_IN_RX, e);
 }

@@ -91,7 +91,8 @@ unsigned int slots_describe(const struct slots *s, unsigned int slot,
 		frames = (size + s->room - 1) / s->room;
 	part = (size + frames - 1) / frames;
 	for (i = 0; i < frames; i++) {
-		d[i].idx = i ? s->nr + slot * tails + i - 1 : slot;
+		d[i].idx = s->w->rx_frames +
+			   (i ? s->nr + slot * tails + i - 1 : slot);
 		d[i].len = part < size ? part : size;
 		d[i].offset = s->offset;
 		d[i].error = 0;
@@ -129,9 +130,10 @@ static void packet_done(struct slots *s, unsigned int slot, int error)
 
 	s->free[at < s->nr ? at : at - s->nr] = slot;
 	if (error) {
-		count_refused(s->w, error);
+		refuse_packet(s->w, error);
 		return;
 	}
+	s->w->hopeless = 0;
 	count_up(&s->w->n.tx_packets, 1);
 	count_up(&s->w->n.tx_bytes, s->len[slot]);
 }
@@ -149,7 +151,7 @@ unsigned int slots_reap(struct slots *s)
 
 	for (i = 0; i < n; i++) {
 		const struct tpacket4_desc *d = tp4_ring_at(ring, i);
-		unsigned int slot = d->idx;
+		unsigned int slot = d->idx - s->w->rx_frames;
 
 		if (slot >= s->nr)
 			slot = (slot - s->nr) / (s->max_frames - 1);

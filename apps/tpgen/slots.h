@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * tpgen: frames of packets of any size. Each of a number of slots holds one
- * packet; its first frame has the number of the slot. Slots are used in turn,
- * as their frames come back.
+ * packet; its first frame has the number of the slot, counted from the first
+ * frame behind those of the Rx ring. Slots are used in turn, as their frames
+ * come back.
  */
 #ifndef TPGEN_SLOTS_H
 #define TPGEN_SLOTS_H
@@ -54,14 +55,7 @@ static inline unsigned int slots_next(const struct slots *s)
 /* First byte of the packet in a slot */
 static inline __u8 *slots_data(const struct slots *s, unsigned int slot)
 {
-	return tp4_frame(&s->w->area, slot) + s->offset;
-}
-
-static inline void count_refused(struct worker *w, int error)
-{
-	if (!w->refusal)
-		w->refusal = error;
-	count_up(&w->n.tx_refused, 1);
+	return tp4_frame(&s->w->area, s->w->rx_frames + slot) + s->offset;
 }
 
 #endif /* TPGEN_SLOTS_H */

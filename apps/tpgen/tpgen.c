@@ -127,6 +127,9 @@ static void open_port(struct worker *w)
 		port_open(w, ring, 0, 0, 2048);
 		break;
 	case MODE_PING:
+		size = slots_frame_size(vary_max_size(&cfg->pkt));
+		port_open(w, ring, ring, ring, size);
+		break;
 	case MODE_PONG:
 		port_open(w, ring, ring, ring, 2048);
 		break;
@@ -255,12 +258,15 @@ static void write_reports(struct run *r)
 
 static bool failed(const struct run *r)
 {
+	bool answered = r->cfg->mode != MODE_PING;
 	unsigned int i;
 
-	for (i = 0; i < r->cfg->nr_threads; i++)
-		if (*r->w[i].error)
+	for (i = 0; i < r->cfg->nr_threads; i++) {
+		if (*r->w[i].error || refuse_any_final(&r->w[i]))
 			return true;
-	return false;
+		answered |= r->w[i].streams && r->w[i].streams->nr;
+	}
+	return !answered;
 }
 
 int main(int argc, char **argv)

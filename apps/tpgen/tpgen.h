@@ -11,8 +11,11 @@
  * pace.c,.h	when packets are due
  * tx.c		sending
  * rx.c		receiving
- * echo.c	ping and pong
+ * echo.c,.h	what ping and pong share
+ * ping.c	sending pings
+ * pong.c	answering them
  * replay.c	sending a capture file
+ * refuse.c	packets that the kernel has refused
  * slots.c,.h	frames of packets of any size
  * input.c,.h	reading a file of any kind as a whole
  * pcap.c,.h	finding the packets of a capture file
@@ -46,6 +49,7 @@
 #define NSEC		1000000000ull
 #define WIRE_OVERHEAD	24		/* CRC, preamble and gap of Ethernet */
 #define MIN_FRAME	60		/* of Ethernet, without CRC */
+#define REFUSALS	256		/* errno of a descriptor */
 
 enum mode { MODE_TX, MODE_RX, MODE_PING, MODE_PONG, MODE_REPLAY };
 
@@ -231,7 +235,10 @@ struct capture;
  * @end: and of the last one
  * @rx_drops: packets that the socket has dropped
  * @hw_stamps: packets with a hardware time stamp
- * @refusal: errno of the first packet that was refused
+ * @refused: packets that were refused, by errno
+ * @last_refusal: errno of the last one of them
+ * @hopeless: packets refused since the last one that was sent, for a reason
+ *            that stays
  * @error: reason for an early end, or an empty string
  */
 struct worker {
@@ -248,7 +255,9 @@ struct worker {
 	__u64 begin, end;
 	__u64 rx_drops;
 	__u64 hw_stamps;
-	int refusal;
+	__u64 refused[REFUSALS];
+	__u8 last_refusal;
+	__u32 hopeless;
 	char error[128];
 };
 
@@ -303,12 +312,14 @@ struct run {
  * @asked: packets per second that were asked for; 0: as many as possible
  * @drops: packets that the sockets have dropped
  * @hw_stamps: packets with a hardware time stamp
+ * @refused: packets that were refused, by errno
  */
 struct totals {
 	struct counters n;
 	double seconds;
 	double pps, bps, asked;
 	__u64 drops, hw_stamps;
+	__u64 refused[REFUSALS];
 };
 
 static inline __u64 clock_ns(clockid_t clock)
@@ -337,6 +348,12 @@ bool interrupted(void);
 void __attribute__((__format__(__printf__, 2, 3)))
 worker_fail(struct worker *w, const char *format, ...);
 
+/* refuse.c */
+void refuse_packet(struct worker *w, __u8 error);
+bool refuse_check(struct worker *w, __u64 packets);
+bool refuse_any_final(const struct worker *w);
+void worker_error(struct worker *w, enum tp4_where where, int e);
+
 /* options.c */
 void options_parse(struct config *cfg, int argc, char **argv);
 
@@ -360,7 +377,7 @@ int port_kick(struct worker *w);
 __u64 port_speed(const char *ifname);
 void port_wait_link(const struct config *cfg);
 
-/* tx.c, rx.c, echo.c, replay.c */
+/* tx.c, rx.c, ping.c, pong.c, replay.c */
 void tx_run(struct worker *w);
 void rx_run(struct worker *w);
 void ping_run(struct worker *w);

@@ -283,7 +283,7 @@ static unsigned int reap_in_place(struct tx *t)
 		error |= tp4_ring_at(&ring, i)->error;
 	for (i = t->idle; error && i < n; i++) {
 		if (tp4_ring_at(&ring, i)->error) {
-			count_refused(t->w, tp4_ring_at(&ring, i)->error);
+			refuse_packet(t->w, tp4_ring_at(&ring, i)->error);
 			refused++;
 		}
 	}
@@ -291,6 +291,7 @@ static unsigned int reap_in_place(struct tx *t)
 	n -= t->idle;
 	t->idle += n;
 	if (i) {
+		t->w->hopeless = 0;
 		count_up(&t->w->n.tx_packets, i);
 		count_up(&t->w->n.tx_bytes, (__u64)i * t->v.size);
 	}
@@ -312,7 +313,7 @@ static bool kick(struct tx *t)
 	int e = port_kick(t->w);
 
 	if (e)
-		worker_fail(t->w, "send: %s", strerror(-e));
+		worker_error(t->w, TP4_IN_KICK, e);
 	return !e;
 }
 
@@ -380,7 +381,7 @@ static bool idle(struct tx *t, struct tp4_backoff *b, __u64 now)
 		return true;
 	e = tp4_wait(&t->w->sock, POLLOUT, 1);
 	if (e < 0)
-		worker_fail(t->w, "%s", strerror(-e));
+		worker_error(t->w, TP4_IN_WAIT, e);
 	return e >= 0;
 }
 
@@ -388,6 +389,7 @@ static void loop(struct tx *t)
 {
 	const __u64 count = t->w->count;
 	const unsigned int batch = t->w->cfg->burst ? t->w->cfg->burst : BATCH;
+	const __u64 hopeless = vary_hopeless(&t->v);
 	struct tp4_backoff b = { 0 };
 	unsigned int max, n;
 	__u64 left, now = 0;
@@ -404,7 +406,10 @@ static void loop(struct tx *t)
 		n = step(t, max, &now);
 		if (in_flight(t) && !kick(t))
 			return;
-		if (reap(t) | n)
+		n |= reap(t);
+		if (!refuse_check(t->w, hopeless))
+			return;
+		if (n)
 			b.pauses = 0;
 		else if (!idle(t, &b, now))
 			return;

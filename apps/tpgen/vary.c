@@ -185,3 +185,19 @@ __u64 vary_cycle(const struct vary *v)
 		sizes = v->random_size.max - v->random_size.min + 1;
 	return lcm(n, sizes);
 }
+
+/**
+ * vary_hopeless - get the number of packets after which no other size follows
+ * @v: image
+ *
+ * Return: the number of packets; twice as many as there are sizes, if these are
+ * random.
+ */
+__u64 vary_hopeless(const struct vary *v)
+{
+	if (!v->has_sizes)
+		return 1;
+	if (v->nr_sizes)
+		return v->nr_sizes;
+	return 2ull * (v->random_size.max - v->random_size.min + 1);
+}

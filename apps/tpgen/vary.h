@@ -198,6 +198,7 @@ __u64 vary_cycle(const struct vary *v);
 unsigned int vary_max_size(const struct packet_spec *pkt);
 unsigned int vary_min_size(const struct packet_spec *pkt);
 double vary_mean_size(const struct packet_spec *pkt);
+__u64 vary_hopeless(const struct vary *v);
 
 /* Number of packets, at most n, from one to the next of which vary_run() goes */
 static inline unsigned int vary_run_length(const struct vary *v, unsigned int n)

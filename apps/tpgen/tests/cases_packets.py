@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """What tpgen tx sends, as tcpdump sees it."""
 
+import json
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
 from harness import (
+    LIMIT,
     A,
     Capture,
     check,
     counter,
     finish,
+    first_line,
     good,
+    mtu,
     receiver,
     run,
     sent,
@@ -156,6 +161,35 @@ def test_frames() -> None:
         found = [int(p["length"]) for p in good(capture.packets(), 5)]
         check(found == [size] * 5, found)
     check("more frames" in run("tx", "-i", A, "-l", 9000, "-F", 1, code=2), "one frame")
+
+
+def too_long() -> None:
+    began = time.monotonic()
+    tx = start("tx", "-i", A, "-l", 3000, "-q", "-T", 0.1, "-R", 10)
+    first = first_line(tx)
+    check("a packet was refused: the packet is too long" in first, first)
+    out, errors = finish(tx, 1)
+    check("packets were refused: the packet is too long" in out, out)
+    check("send: the packet is too long" in errors, errors)
+    tx = start("tx", "-i", A, "-l", 3000, "-q", "-n", 10, "--json", "-")
+    r = json.loads(finish(tx, 1)[0])
+    check(r["tx_packets"] == 0 and set(r["refused"]) == {"EMSGSIZE"}, r)
+    check(time.monotonic() - began < LIMIT / 2, "it goes on")
+    for words in ["-l", "1600-1610"], ["-l", "1600-1605", "--random", "length"]:
+        said = run("tx", "-i", A, "-q", "-R", 1000, *words, code=1)
+        check("send: the packet is too long" in said, said)
+    # Some can be sent, so it goes on.
+    tx = start("tx", "-i", A, "-q", "-l", "1505-1534", "-n", 100, "--json", "-")
+    r = json.loads(finish(tx, 1)[0])
+    check(r["tx_packets"] == 100 and r["refused"]["EMSGSIZE"] >= 100, r)
+    said = run("ping", "-i", A, "-q", "-l", 1600, "-n", 3, code=1)
+    check("send: the packet is too long" in said, said)
+
+
+def test_too_long() -> None:
+    """What cannot be sent is told at once, and ends the run if nothing else can."""
+    with mtu(1500):
+        too_long()
 
 
 def test_dump() -> None:

@@ -6,9 +6,24 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 
 from files import STEP, TIMED, gaps, median, pcap, pcapng, replayed, udp, write
-from harness import DIR, A, Capture, check, close, finish, run, run_json, start, timed
+from harness import (
+    DIR,
+    LIMIT,
+    A,
+    Capture,
+    check,
+    close,
+    finish,
+    first_line,
+    mtu,
+    run,
+    run_json,
+    start,
+    timed,
+)
 
 
 def same(capture: Capture, packets: list[tuple[int, bytes]]) -> None:
@@ -142,10 +157,30 @@ def test_replay_inputs() -> None:
     # More packets than frames, so that the file is still needed when it is cut
     many = write(pcap([(0, udp(struct.pack(">I", i) * 100)) for i in range(9000)]))
     replay = start("replay", "-i", A, "-R", "2k", "-f", many, "-T", 0.1)
-    assert replay.stderr
-    replay.stderr.readline()
+    first_line(replay)
     os.truncate(many, 0)
     check("sent 9000 packets" in finish(replay)[0], "a file that is cut")
+
+
+def replay_too_long() -> None:
+    some = [*TIMED, (0, udp(os.urandom(2000))), (0, udp(b"")[:13]), *TIMED]
+    with Capture() as capture:
+        replay = start("replay", "-i", A, "-q", "-R", "1k", "-f", write(pcap(some)))
+        out, _ = finish(replay, 1)
+    same(capture, TIMED * 2)
+    for why in "the packet is too long", "the descriptor or its metadata is invalid":
+        check(f"1 packets were refused: {why}" in out, out)
+    began = time.monotonic()
+    none = write(pcap([(0, udp(os.urandom(2000)))] * 9))
+    said = run("replay", "-i", A, "-q", "-R", "1k", "-L", 0, "-f", none, code=1)
+    check("send: the packet is too long" in said, said)
+    check(time.monotonic() - began < LIMIT / 2, "it goes on")
+
+
+def test_replay_too_long() -> None:
+    """What the device cannot take is refused, told by kind, and the rest is sent."""
+    with mtu(1500):
+        replay_too_long()
 
 
 @timed

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs tpgen and captures what it sends, for the cases of guest.py."""
 
+import contextlib
 import json
 import os
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -11,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Self
 
@@ -98,13 +100,21 @@ def start(*words: object, stdin: IO[bytes] | None = None) -> subprocess.Popen[st
     )
 
 
+def first_line(process: subprocess.Popen[str]) -> str:
+    """What it prints first to standard error."""
+    assert process.stderr
+    if not select.select([process.stderr], [], [], 20)[0]:
+        process.kill()
+    return process.stderr.readline()
+
+
 def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     out, errors = process.communicate(timeout=LIMIT)
     check(process.returncode == code, f"exit code {process.returncode}: {errors}{out}")
     return out, errors
 
 
-def stop(process: subprocess.Popen[str]) -> tuple[str, str]:
+def stop(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     # Before it starts its threads, the program blocks the signal.
     until = time.monotonic() + LIMIT
     tasks = Path(f"/proc/{process.pid}/task")
@@ -112,7 +122,7 @@ def stop(process: subprocess.Popen[str]) -> tuple[str, str]:
         check(time.monotonic() < until, "no thread starts")
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    return finish(process)
+    return finish(process, code)
 
 
 def run(*words: object, code: int = 0) -> str:
@@ -120,12 +130,12 @@ def run(*words: object, code: int = 0) -> str:
     return out + errors
 
 
-def result(process: subprocess.Popen[str]) -> dict:
-    return json.loads(finish(process)[0])
+def result(process: subprocess.Popen[str], code: int = 0) -> dict:
+    return json.loads(finish(process, code)[0])
 
 
-def run_json(*words: object) -> dict:
-    return result(start(*words, "--json", "-", "-q"))
+def run_json(*words: object, code: int = 0) -> dict:
+    return result(start(*words, "--json", "-", "-q"), code)
 
 
 def is_bound(interface: str, sockets: int = 1) -> bool:
@@ -149,6 +159,19 @@ def stop_json(process: subprocess.Popen[str], packets: int = 0) -> dict:
     """Stop a receiver when so many packets have arrived at B, or none do any more."""
     wait_for(packets)
     return json.loads(stop(process)[0])
+
+
+@contextlib.contextmanager
+def mtu(size: int) -> Iterator[None]:
+    """Both ends have this MTU while the body of a with statement runs."""
+    before = Path(f"/sys/class/net/{A}/mtu").read_text().strip()
+    try:
+        for end in A, B:
+            subprocess.run(["ip", "link", "set", end, "mtu", str(size)], check=True)
+        yield
+    finally:
+        for end in A, B:
+            subprocess.run(["ip", "link", "set", end, "mtu", before], check=True)
 
 
 def counter(interface: str, name: str) -> int:
