@@ -51,7 +51,8 @@ FORCE = bool(os.getenv("FORCE"))  # overwrite changes of the other side
 MANIFEST = Path("series/series")
 MAX_SET = 15  # the limit of netdev
 # Directories without files of the series
-NOT_MAILED = ("apps", "build", "lab", "live", "out", "ports", "series", ".ci", ".git")
+NOT_MAILED = ("apps", "bindings", "build", "lab", "live", "out", "ports", "series")
+NOT_MAILED += (".ci", ".git")
 EPOCH = 946684800  # 2000-01-01, the base commit's date; each patch is a minute later
 # The commit of build/linux that was last assembled or imported
 SYNCED = "refs/tpacket4/synced"

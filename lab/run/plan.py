@@ -166,6 +166,10 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     for name in "tpswitch", "tp4":
         command = ["bash", TOP / "apps" / name / "tests/test.sh"]
         tests.append(Test(name, command, cwd=BUILD / name))
+    examples = BUILD / "rust/release/examples"
+    if examples.exists():
+        script = TOP / "bindings/rust/tests/veth.sh"
+        tests.append(Test("rust", [ON_VETH, script, examples, "tp4A", "tp4B"]))
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":
@@ -361,6 +365,10 @@ def find_host_tests() -> list[Test]:
         name = path.stem.replace("test_", "lab-")
         tests.append(Test(name, unit, "host", path.parent))
     rings = ["env", "OPERATIONS=1e8", "SEED=1", LAB / "stress/run", "fuzz", "rings"]
+    if (BUILD / "rust").exists():
+        unit = ["env", f"CARGO_TARGET_DIR={BUILD / 'rust'}", "cargo", "test"]
+        crate = TOP / "bindings/rust"
+        tests.append(Test("rust-unit", [*unit, "--quiet", "--all-features"], "host", crate))
     return [
         *tests,
         Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710),
