@@ -166,10 +166,11 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     for name in "tpswitch", "tp4":
         command = ["bash", TOP / "apps" / name / "tests/test.sh"]
         tests.append(Test(name, command, cwd=BUILD / name))
-    examples = BUILD / "rust/release/examples"
-    if examples.exists():
-        script = TOP / "bindings/rust/tests/veth.sh"
-        tests.append(Test("rust", [ON_VETH, script, examples, "tp4A", "tp4B"]))
+    script = TOP / "bindings/veth.sh"
+    for name, examples in ("rust", "rust/release/examples"), ("go", "go"):
+        if (BUILD / examples).exists():
+            command = [ON_VETH, script, BUILD / examples, "tp4A", "tp4B"]
+            tests.append(Test(name, command))
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":
@@ -366,9 +367,12 @@ def find_host_tests() -> list[Test]:
         tests.append(Test(name, unit, "host", path.parent))
     rings = ["env", "OPERATIONS=1e8", "SEED=1", LAB / "stress/run", "fuzz", "rings"]
     if (BUILD / "rust").exists():
-        unit = ["env", f"CARGO_TARGET_DIR={BUILD / 'rust'}", "cargo", "test"]
+        unit = ["env", f"CARGO_TARGET_DIR={BUILD / 'rust'}", "cargo", "test", "--quiet"]
         crate = TOP / "bindings/rust"
-        tests.append(Test("rust-unit", [*unit, "--quiet", "--all-features"], "host", crate))
+        tests.append(Test("rust-unit", [*unit, "--all-features"], "host", crate))
+    if (BUILD / "go").exists():
+        unit = ["go", "test", "-race", "./..."]
+        tests.append(Test("go-unit", unit, "host", TOP / "bindings/go"))
     return [
         *tests,
         Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710),

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
+
+package tpacket4
+
+// Numbers that the package syscall lacks
+const (
+	sysMemfdCreate = 279
+	sysPpoll       = 73
+)
