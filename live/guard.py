@@ -11,8 +11,8 @@ no symbol version covers them. BTF, the kernel's own description of its types, h
 BTF is a vmlinux with that section, or /sys/kernel/btf/vmlinux. From it, OUT/live_btf.h
 declares a type for each function of FUNCTIONS, and OUT/live_layout.h has a macro for each of
 STRUCTS, which asserts the place of each member. The module's sources use both, so they do not
-compile for a kernel that differs; the message names what differs. The module loads only where the BTF of the running
-kernel has the same checksum.
+compile for a kernel that differs; the message names what differs. The module loads only where
+the BTF of the running kernel has the same checksum.
 """
 
 import struct
@@ -27,6 +27,7 @@ FUNCTIONS = [
     "dev_xdp_attach",
     "dev_xdp_install",
     "kallsyms_on_each_match_symbol",
+    "__netdev_update_features",
     "bpf_prog_kallsyms_add",
     "bpf_xdp_copy_buf",
     "xp_assign_dev",

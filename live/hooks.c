@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Hooks in net/xdp, for pools of V4
+/* Hooks in net/xdp and net/core, for pools of V4
  *
- * Drivers call functions of net/xdp, in which the series has branches to V4.
- * Here, ftrace lets each of these functions begin with a call of one of ours,
- * which does what the branch does:
+ * Drivers call functions in which the series has branches to V4. Here, ftrace
+ * lets each of these functions begin with a call of one of ours, which does
+ * what the branch does:
  *
  *	instead	for a pool of V4, V4's function runs, and the kernel's does not
  *	before	V4's function runs first, and prepares what the kernel's finds
@@ -179,6 +179,8 @@ static void __used live_hook_code(void)
 	LIVE_CODE(__xsk_map_redirect, LIVE_IF_SOCK,
 		  LIVE_INSTEAD(live_map_redirect))
 	LIVE_CODE(__xsk_map_flush, "", LIVE_BEFORE(live_map_flush))
+	LIVE_CODE(__netdev_update_features, "",
+		  LIVE_BEFORE(live_update_features))
 	LIVE_CODE(xp_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_alloc))
 	LIVE_CODE(xp_alloc_batch, LIVE_IF_POOL, LIVE_BEFORE(live_alloc_batch))
 	LIVE_CODE(xp_can_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_can_alloc))
@@ -215,6 +217,7 @@ struct live_hook {
 
 LIVE_DECLARE(__xsk_map_redirect);
 LIVE_DECLARE(__xsk_map_flush);
+LIVE_DECLARE(__netdev_update_features);
 LIVE_DECLARE(xp_alloc);
 LIVE_DECLARE(xp_alloc_batch);
 LIVE_DECLARE(xp_can_alloc);
@@ -226,6 +229,7 @@ LIVE_DECLARE(xsk_tx_peek_release_desc_batch);
 static struct live_hook live_hooks[] = {
 	LIVE_HOOK(__xsk_map_redirect),
 	LIVE_HOOK(__xsk_map_flush),
+	LIVE_HOOK(__netdev_update_features),
 	LIVE_HOOK(xp_alloc),
 	LIVE_HOOK(xp_alloc_batch),
 	LIVE_HOOK(xp_can_alloc),

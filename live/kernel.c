@@ -78,6 +78,9 @@ void live_xsk_clear_pool_at_qid(struct net_device *dev, u16 queue_id)
 	static_call(clear_pool)(dev, queue_id);
 }
 
+/* The kernel has no program of this ID, but shows it: "prog/xdp" in ip link */
+#define LIVE_PROG_ID	U32_MAX
+
 /* These are in net/core/dev.c where the kernel has V4. */
 int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog)
 {
@@ -85,6 +88,8 @@ int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog)
 
 	if (dev_xdp_prog_count(dev))
 		return -EBUSY;
+	if (!prog->aux->id)
+		prog->aux->id = LIVE_PROG_ID;
 	bpf_prog_inc(prog);
 	err = static_call(xdp_attach)(dev, NULL, NULL, prog, NULL,
 				      XDP_FLAGS_DRV_MODE);
@@ -146,6 +151,8 @@ static int live_find_kallsyms(void)
 		.symbol_name = "kallsyms_on_each_match_symbol",
 		.flags = KPROBE_FLAG_DISABLED,
 	};
+	char text[KSYM_SYMBOL_LEN];
+	unsigned long offset;
 	int err;
 
 	err = register_kprobe(&probe);
@@ -154,9 +161,14 @@ static int live_find_kallsyms(void)
 		       ERR_PTR(err));
 		return err;
 	}
-	static_call_update(each_symbol, (void *)probe.addr);
+	/* The address may be behind the function's first instruction. */
+	sprint_symbol(text, (unsigned long)probe.addr);
+	if (sscanf(text, "kallsyms_on_each_match_symbol+%lx/", &offset) == 1)
+		static_call_update(each_symbol, (void *)probe.addr - offset);
+	else
+		err = -ENOENT;
 	unregister_kprobe(&probe);
-	return 0;
+	return err;
 }
 
 /* Check that the running kernel is the one that guard.py looked at. A kernel

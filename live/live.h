@@ -62,6 +62,7 @@ int live_zc_init(void);
 void live_zc_exit(void);
 
 /* xsk.c */
+int live_update_features(struct net_device *dev);
 void live_xsk_exit(void);
 
 #endif /* LIVE_H */

@@ -37,17 +37,20 @@ LIVE_LAYOUT_xsk_queue
 /**
  * struct live_driver - a driver that is wrong for V4 without the series
  * @name:	its name
- * @unit:	the device knows the room in a frame in units of so many bytes;
- *		a longer packet arrives as several packets
+ * @does:	what it does with a packet for which a frame has no room, while
+ *		the device knows that room in units of @unit bytes
+ * @unit:	a power of two
  */
 struct live_driver {
 	const char	*name;
+	const char	*does;
 	u32		unit;
 };
 
 static const struct live_driver live_drivers[] = {
-	{ .name = "igb", .unit = 1024 },
-	{ .name = "igc", .unit = 1024 },
+	{ "igb", "passes the parts of packets as packets", 1024 },
+	{ "igc", "passes the parts of packets as packets", 1024 },
+	{ "ixgbe", "drops packets on 82599", 1024 },
 };
 
 static const struct live_driver *live_find_driver(const struct net_device *dev)
@@ -63,7 +66,7 @@ static const struct live_driver *live_find_driver(const struct net_device *dev)
 	return NULL;
 }
 
-/* Check whether the driver would cut packets in pieces. */
+/* Check whether the driver would pass each packet as it is. */
 static int live_check_driver(const struct net_device *dev,
 			     const struct tp4_netdev_parms *parms)
 {
@@ -75,12 +78,77 @@ static int live_check_driver(const struct net_device *dev,
 		return 0;
 	tp4_get_area(parms->rx_opaque, &area);
 	room = area.frame_size - area.headroom - XDP_PACKET_HEADROOM;
-	room = rounddown(room, driver->unit);
+	room = ALIGN_DOWN(room, driver->unit);
 	if (dev->mtu + XSK_TP4_PAD <= room)
 		return 0;
-	netdev_warn(dev, "tpacket4: %s of this kernel cuts packets over %u bytes in frames of %u; use frames of %lu bytes\n",
-		    driver->name, room, area.frame_size, PAGE_SIZE);
+	netdev_warn(dev, "tpacket4: %s of this kernel %s if they have more than %u bytes, in frames of %u; use frames of %lu bytes\n",
+		    driver->name, driver->does, room, area.frame_size,
+		    PAGE_SIZE);
 	return -EMSGSIZE;
+}
+
+/**
+ * struct live_tags - what live_update_features() has turned off
+ * @list:	in live_tags
+ * @dev:	the device
+ * @features:	the user wants these
+ */
+struct live_tags {
+	struct list_head	list;
+	struct net_device	*dev;
+	netdev_features_t	features;
+};
+
+/* Under RTNL */
+static LIST_HEAD(live_tags);
+
+static struct live_tags *live_find_tags(const struct net_device *dev)
+{
+	struct live_tags *tags;
+
+	list_for_each_entry(tags, &live_tags, list)
+		if (tags->dev == dev)
+			return tags;
+	return NULL;
+}
+
+/* The device does not strip VLAN tags while V4 needs them, whatever the user
+ * wants. It does afterwards.
+ */
+int live_update_features(struct net_device *dev)
+{
+	netdev_features_t strip = XSK_TP4_STRIP & dev->hw_features;
+	struct live_tags *tags;
+
+	ASSERT_RTNL();
+	strip &= dev->wanted_features;
+	if (!strip || !xsk_tp4_keeps_tags(dev))
+		return 0;
+	tags = live_find_tags(dev);
+	if (!tags) {
+		tags = kzalloc(sizeof(*tags), GFP_KERNEL);
+		if (!tags)
+			return 0; /* The socket is refused. */
+		tags->dev = dev;
+		list_add(&tags->list, &live_tags);
+	}
+	tags->features |= strip;
+	dev->wanted_features &= ~strip;
+	return 0;
+}
+LIVE_SAME(live_update_features, __netdev_update_features);
+
+static void live_restore_tags(struct net_device *dev)
+{
+	struct live_tags *tags = live_find_tags(dev);
+
+	if (!tags || xsk_tp4_holds_xdp(dev))
+		return;
+	dev->wanted_features |= tags->features;
+	list_del(&tags->list);
+	kfree(tags);
+	if (dev->reg_state == NETREG_REGISTERED)
+		netdev_update_features(dev);
 }
 
 int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
@@ -96,6 +164,7 @@ int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 	}
 	err = live_zerocopy(dev, parms);
 	after = static_key_count(&xsk_tp4_key.key);
+	live_restore_tags(dev);
 	/* A driver that does not stop a queue keeps its pool. Without the
 	 * hooks, it would be one of AF_XDP.
 	 */
@@ -108,6 +177,9 @@ int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 
 void live_xsk_exit(void)
 {
-	if (xsk_tp4_prog)
-		bpf_prog_put(xsk_tp4_prog);
+	if (!xsk_tp4_prog)
+		return;
+	/* It is not one of those that the kernel finds by their IDs. */
+	xsk_tp4_prog->aux->id = 0;
+	bpf_prog_put(xsk_tp4_prog);
 }
