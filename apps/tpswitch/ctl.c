@@ -179,6 +179,99 @@ static int cmd_macs(struct sw *sw, char *rest, FILE *reply)
 	return 0;
 }
 
+static void quota_line(FILE *reply, const char *who, const struct sw_quota *used,
+		       const struct sw_quota *max)
+{
+	const struct sw_quota none = { 0 };
+
+	if (!used)
+		used = &none;
+	fprintf(reply, "%s ports %llu/%llu slots %llu/%llu bytes %llu/%llu\n", who,
+		(unsigned long long)used->ports, (unsigned long long)max->ports,
+		(unsigned long long)used->slots, (unsigned long long)max->slots,
+		(unsigned long long)used->bytes, (unsigned long long)max->bytes);
+}
+
+static int cmd_quota_list(struct sw *sw, FILE *reply)
+{
+	const struct sw_user *user;
+	char uid[16];
+
+	quota_line(reply, "all", &sw->all_used, &sw->all);
+	quota_line(reply, "each", NULL, &sw->each);
+	for (user = sw->users; user; user = user->next) {
+		snprintf(uid, sizeof(uid), "%u", user->uid);
+		quota_line(reply, uid, &user->used, sw_user_quota(sw, user));
+	}
+	return 0;
+}
+
+/*
+ * all, each, or the number of a user: to look for a name could take time that all ports
+ * wait for.
+ */
+static struct sw_quota *find_quota(struct sw *sw, const char *who, FILE *reply)
+{
+	struct sw_user *user;
+	u64 uid;
+
+	if (!strcmp(who, "all"))
+		return &sw->all;
+	if (!strcmp(who, "each"))
+		return &sw->each;
+	if (!sw_number(who, 0, ~0u - 1, &uid)) {
+		fail(reply, "%s: all, each, or the number of a user", who);
+		return NULL;
+	}
+	user = sw_user_get(sw, uid);
+	if (!user) {
+		fail(reply, "no memory");
+		return NULL;
+	}
+	if (!user->own)
+		user->max = sw->each;
+	user->own = true;
+	return &user->max;
+}
+
+static int cmd_quota(struct sw *sw, char *rest, FILE *reply)
+{
+	char *who = strsep(&rest, " \t"), *word, *value;
+	struct sw_quota *max, new = { ~0ull, ~0ull, ~0ull };
+	u64 n;
+
+	if (!who || !*who)
+		return cmd_quota_list(sw, reply);
+	while ((word = strsep(&rest, " \t"))) {
+		if (!*word)
+			continue;
+		value = strchr(word, '=');
+		if (!value || !sw_number(value + 1, 0, 1ull << 40, &n))
+			return fail(reply, "%s: ports=N, slots=N or bytes=N",
+				    word);
+		*value = '\0';
+		if (!strcmp(word, "ports"))
+			new.ports = n;
+		else if (!strcmp(word, "slots"))
+			new.slots = n;
+		else if (!strcmp(word, "bytes"))
+			new.bytes = n;
+		else
+			return fail(reply, "%s: ports=N, slots=N or bytes=N",
+				    word);
+	}
+	max = find_quota(sw, who, reply);
+	if (!max)
+		return -1;
+	if (new.ports != ~0ull)
+		max->ports = new.ports;
+	if (new.slots != ~0ull)
+		max->slots = new.slots;
+	if (new.bytes != ~0ull)
+		max->bytes = new.bytes;
+	return 0;
+}
+
 /**
  * sw_command - run a command
  * @sw: switch
@@ -196,6 +289,7 @@ int sw_command(struct sw *sw, char *line, FILE *reply)
 		{ "add", cmd_add }, { "del", cmd_del }, { "list", cmd_list },
 		{ "count", cmd_count }, { "limit", cmd_limit },
 		{ "mirror", cmd_mirror }, { "macs", cmd_macs },
+		{ "quota", cmd_quota },
 	};
 	char *name = strsep(&line, " \t");
 	unsigned int i;
@@ -207,7 +301,7 @@ int sw_command(struct sw *sw, char *line, FILE *reply)
 			return commands[i].fn(sw, line ? line : name +
 					      strlen(name), reply);
 	return fail(reply,
-		    "%s: add, del, list, count, limit, mirror or macs", name);
+		    "%s: add, del, list, count, limit, mirror, macs or quota", name);
 }
 
 /**

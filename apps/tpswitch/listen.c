@@ -87,11 +87,11 @@ static void client_free(struct sw_client *c)
 	free(c);
 }
 
-/* Take the files of a message; all but one are closed. */
-static int take_file(struct msghdr *msg)
+/* Take the files of a message, up to TP4_PORT_FILES; others are closed. */
+static void take_files(struct msghdr *msg, int *files)
 {
 	struct cmsghdr *c;
-	int fd, mine = -1;
+	int fd, nr = 0;
 	size_t at;
 
 	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -100,13 +100,12 @@ static int take_file(struct msghdr *msg)
 		for (at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len;
 		     at += sizeof(int)) {
 			memcpy(&fd, (u8 *)c + at, sizeof(fd));
-			if (mine < 0)
-				mine = fd;
+			if (nr < TP4_PORT_FILES)
+				files[nr++] = fd;
 			else
 				close_foreign(fd);
 		}
 	}
-	return mine;
 }
 
 static void reply(int fd, int nr, int *fds)
@@ -141,9 +140,10 @@ static void reply(int fd, int nr, int *fds)
 static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_client *client = container_of(ev, struct sw_client, ev);
-	int fds[TP4_PORT_FDS] = { -1, -1, -1, -1 }, file, nr, i;
-	struct ucred cred = { .pid = 0 };
+	int fds[TP4_PORT_FDS] = { -1, -1, -1 }, files[TP4_PORT_FILES] = { -1, -1 };
+	struct ucred cred;
 	socklen_t len = sizeof(cred);
+	int nr, i;
 	struct tp4_port_req req;
 	union {
 		struct cmsghdr hdr;
@@ -165,25 +165,26 @@ static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 	n = recvmsg(client->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	file = n < 0 ? -1 : take_file(&msg);
+	if (n >= 0)
+		take_files(&msg, files);
 	if (n < 8 || req.magic != TP4_PORT_MAGIC)
 		nr = -EPROTO;
 	else if (req.version != TP4_PORT_VERSION)
 		nr = -EPROTONOSUPPORT;
-	else if (n != sizeof(req) || file < 0)
+	else if (n != sizeof(req) || files[TP4_PORT_FILES - 1] < 0)
 		nr = -EINVAL;
-	else {
-		(void)getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &cred,
-				 &len);
-		nr = sw_ring_new(sw, &req, file, fds, cred.pid);
-	}
+	else if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		nr = -errno;
+	else
+		nr = sw_ring_new(sw, &req, files, fds, &cred);
 	if (n > 0)
 		reply(client->fd, nr, fds);
 	for (i = 0; i < TP4_PORT_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (file >= 0)
-		close_foreign(file);
+	for (i = 0; i < TP4_PORT_FILES; i++)
+		if (files[i] >= 0)
+			close_foreign(files[i]);
 	client_free(client);
 }
 

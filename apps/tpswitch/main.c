@@ -21,6 +21,9 @@ static struct sw sw = {
 	.frames = 32768,
 	.frame_size = 4096,
 	.area_fd = -1,
+	.each = { .ports = 16, .slots = 4096, .bytes = 64 << 20 },
+	/* The rest of the ports is for devices. */
+	.all = { .ports = 192, .slots = 1 << 20, .bytes = 1 << 30 },
 };
 
 static const struct option options[] = {
@@ -40,7 +43,7 @@ static void usage(FILE *file)
 {
 	fprintf(file,
 "usage: tpswitch [OPTION...] [PORT...]\n"
-"       tpswitch ctl [-S PATH] add|del|list|count|limit|mirror|macs ...\n"
+"       tpswitch ctl [-S PATH] add|del|list|count|limit|mirror|macs|quota ...\n"
 "A PORT is a network device, NAME, or zc:NAME[:FIRST[-LAST]] in zero-copy mode.\n"
 "  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
 "  -m, --mode MODE     permissions of that socket, octal (0600)\n"

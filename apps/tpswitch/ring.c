@@ -51,6 +51,8 @@
  * @map_len: its length
  * @area_len: length of @area in bytes
  * @pid: process that has connected
+ * @user: its user
+ * @use: what is counted for @user
  * @hup: the program has closed its end of wake_fd[0]
  */
 struct sw_ring {
@@ -70,6 +72,8 @@ struct sw_ring {
 	void *map;
 	size_t map_len, area_len;
 	unsigned int pid;
+	struct sw_user *user;
+	struct sw_quota use;
 	struct sw_event hup;
 };
 
@@ -456,7 +460,7 @@ static void ring_describe(struct sw_port *port, FILE *file)
 {
 	const struct sw_ring *r = container_of(port, struct sw_ring, port);
 
-	fprintf(file, "pid %u, %llu frames of %u bytes%s", r->pid,
+	fprintf(file, "pid %u, user %u, %llu frames of %u bytes%s", r->pid, r->user->uid,
 		(unsigned long long)r->nr_frames, r->frame_size,
 		port->meta ? ", metadata" : "");
 }
@@ -478,6 +482,8 @@ static void ring_cancel(struct tpacket4_desc *ring, u32 mask, u32 next)
 
 static void ring_release(struct sw_ring *r)
 {
+	if (r->user)
+		sw_user_uncharge(r->port.sw, r->user, &r->use);
 	if (r->map != MAP_FAILED)
 		munmap(r->map, r->map_len);
 	if (r->area != MAP_FAILED)
@@ -543,32 +549,40 @@ static int check_req(const struct tp4_port_req *req)
 }
 
 /*
- * Create the memfd of the rings. It cannot shrink, or reading it would end in
- * SIGBUS, and no more seals can be added.
+ * Map a memfd of a program. It must be sealed, as to read what was cut off would end
+ * in SIGBUS. What the program has not allocated is charged to the switch, which
+ * counts all of it for the user.
  */
-static int map_rings(struct sw_ring *r, const struct tp4_port_req *req)
+static void *map_file(int fd, u64 len)
+{
+	struct stat st;
+	void *map;
+	int seals;
+
+	seals = fcntl(fd, F_GET_SEALS);
+	/* Pages of a memfd with huge pages can be taken away all the same. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) ||
+	    st.st_blksize != sysconf(_SC_PAGESIZE) || st.st_size < 0 ||
+	    (u64)st.st_size < len || len > SIZE_MAX) {
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
+	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	/* To swap the program's memory in would take time that all wait for. */
+	if (map != MAP_FAILED)
+		(void)mlock2(map, len, MLOCK_ONFAULT);
+	return map;
+}
+
+static int map_rings(struct sw_ring *r, const struct tp4_port_req *req, int fd)
 {
 	size_t rings = ((size_t)req->rx_nr + req->tx_nr) *
 		       sizeof(struct tpacket4_desc);
-	int err = 0, fd;
 
-	fd = syscall(SYS_memfd_create, "tpswitch",
-		     TP4_MFD_CLOEXEC | TP4_MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
 	r->map_len = rings + sysconf(_SC_PAGESIZE);
-	if (ftruncate(fd, r->map_len) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		err = -errno;
-	if (!err)
-		r->map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (!err && r->map == MAP_FAILED)
-		err = -errno;
-	if (err) {
-		close(fd);
-		return err;
-	}
+	r->map = map_file(fd, r->map_len);
+	if (r->map == MAP_FAILED)
+		return -errno;
 	r->rx_mask = req->rx_nr - 1;
 	r->tx_mask = req->tx_nr - 1;
 	if (req->rx_nr)
@@ -577,24 +591,13 @@ static int map_rings(struct sw_ring *r, const struct tp4_port_req *req)
 		r->tx = (struct tpacket4_desc *)r->map + req->rx_nr;
 	r->page = (void *)((u8 *)r->map + rings);
 	r->page->status.tx_need_wakeup = 1;
-	return fd;
+	return 0;
 }
 
 static int map_area(struct sw_ring *r, const struct tp4_port_req *req, int fd)
 {
-	struct stat st;
-	int seals;
-
-	seals = fcntl(fd, F_GET_SEALS);
-	/* Pages of a memfd with huge pages can be taken away all the same. */
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) ||
-	    st.st_blksize != sysconf(_SC_PAGESIZE))
-		return -EINVAL;
 	r->area_len = (u64)req->nr_frames * req->frame_size;
-	if (st.st_size < 0 || (u64)st.st_size < r->area_len)
-		return -EINVAL;
-	r->area = mmap(NULL, r->area_len, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       fd, 0);
+	r->area = map_file(fd, r->area_len);
 	if (r->area == MAP_FAILED)
 		return -errno;
 	r->nr_frames = req->nr_frames;
@@ -612,7 +615,7 @@ static int map_area(struct sw_ring *r, const struct tp4_port_req *req, int fd)
 /* Create the eventfd and the sockets; fds gets the program's ends. */
 static int make_fds(struct sw_ring *r, int *fds)
 {
-	int i, ends[2];
+	int i, ends[2], least = 0;
 
 	r->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->kick_fd < 0)
@@ -626,6 +629,9 @@ static int make_fds(struct sw_ring *r, int *fds)
 			return -errno;
 		/* Nothing, above all no file, comes from the program. */
 		(void)shutdown(ends[1], SHUT_RD);
+		/* A program that reads nothing is sent no more than a few bytes. */
+		(void)setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &least,
+				 sizeof(least));
 		fds[TP4_PORT_FD_RX + i] = ends[0];
 		r->wake_fd[i] = ends[1];
 	}
@@ -636,15 +642,15 @@ static int make_fds(struct sw_ring *r, int *fds)
  * sw_ring_new - make a ring port
  * @sw: switch
  * @req: what the program wants, in memory of the switch
- * @area_fd: file of the program's area, which stays the caller's
+ * @files: the program's files, which stay the caller's
  * @fds: set to the files for the program, which the caller closes also after
  *       an error, if they are not -1
- * @pid: the program's process
+ * @cred: who the program is
  *
  * Return: the number of the port, or -errno.
  */
-int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, int area_fd,
-		int *fds, unsigned int pid)
+int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, const int *files,
+		int *fds, const struct ucred *cred)
 {
 	struct sw_ring *r;
 	int i, err, nr;
@@ -660,31 +666,32 @@ int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, int area_fd,
 	r->kick_fd = r->wake_fd[0] = r->wake_fd[1] = -1;
 	r->map = r->area = MAP_FAILED;
 	r->port.ops = &ring_ops;
+	r->port.sw = sw;
 	r->port.meta = req->flags & TP4_PORT_META;
 	r->port.max_macs = 256;
 	r->src.ops = &ring_source_ops;
 	r->src.port = &r->port;
 	r->src.ev.fn = ring_kicked;
 	r->hup.fn = ring_hup;
-	r->pid = pid;
+	r->pid = cred->pid;
 
-	err = map_area(r, req, area_fd);
-	if (!err) {
-		fds[TP4_PORT_FD_RINGS] = map_rings(r, req);
-		if (fds[TP4_PORT_FD_RINGS] < 0)
-			err = fds[TP4_PORT_FD_RINGS];
-	}
+	r->use.ports = 1;
+	r->use.slots = (u64)req->rx_nr + req->tx_nr;
+	r->use.bytes = (u64)req->nr_frames * req->frame_size +
+		       r->use.slots * sizeof(struct tpacket4_desc) +
+		       sysconf(_SC_PAGESIZE);
+	err = sw_user_charge(sw, cred->uid, &r->use, &r->user);
+	if (!err)
+		err = map_area(r, req, files[TP4_PORT_FD_AREA]);
+	if (!err)
+		err = map_rings(r, req, files[TP4_PORT_FD_RINGS]);
 	if (!err)
 		err = make_fds(r, fds);
 	if (!err)
 		err = sw_watch(sw, r->kick_fd, EPOLLIN | EPOLLET, &r->src.ev);
 	if (!err)
 		err = sw_watch(sw, r->wake_fd[0], 0, &r->hup);
-	if (err) {
-		ring_release(r);
-		return err;
-	}
-	nr = sw_port_add(sw, &r->port, NULL);
+	nr = err ? err : sw_port_add(sw, &r->port, NULL);
 	if (nr < 0)
 		ring_release(r);
 	return nr;

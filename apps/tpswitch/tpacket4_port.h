@@ -32,14 +32,20 @@ extern "C" {
 #endif
 
 #define TP4_PORT_MAGIC		0x54503450u
-#define TP4_PORT_VERSION	1u
+#define TP4_PORT_VERSION	2u
 
 /* Flags of a request */
 #define TP4_PORT_META		0x1u	/* packets have metadata */
 
+/* Files that a program sends: memfds, sealed with F_SEAL_SHRINK */
+enum {
+	TP4_PORT_FD_AREA,
+	TP4_PORT_FD_RINGS,	/* Rx ring, Tx ring, tp4_port_page; zeroed */
+	TP4_PORT_FILES
+};
+
 /**
- * struct tp4_port_req - the message that a program sends, with the memfd of its
- * area, sealed with F_SEAL_SHRINK
+ * struct tp4_port_req - the message that a program sends, with its files
  * @magic: %TP4_PORT_MAGIC
  * @version: %TP4_PORT_VERSION
  * @rx_nr: number of Rx descriptors
@@ -62,7 +68,6 @@ struct tp4_port_req {
 
 /* File descriptors that come with the reply */
 enum {
-	TP4_PORT_FD_RINGS,	/* memfd: Rx ring, Tx ring, tp4_port_page */
 	TP4_PORT_FD_KICK,	/* eventfd that the program writes to */
 	TP4_PORT_FD_RX,		/* a byte wakes up who waits for Rx, */
 	TP4_PORT_FD_TX,		/* and for Tx */
@@ -222,7 +227,7 @@ static inline void __tp4_port_close(struct tp4_socket *s)
 
 /* Exchange the messages. */
 static inline int __tp4_port_hello(int fd, const struct tp4_port_req *req,
-				   int memfd, int *fds)
+				   const int *files, int *fds)
 {
 	union {
 		struct cmsghdr hdr;
@@ -243,12 +248,12 @@ static inline int __tp4_port_hello(int fd, const struct tp4_port_req *req,
 	msg.msg_iov = &iov;
 	msg.msg_iovlen = 1;
 	msg.msg_control = &control;
-	msg.msg_controllen = CMSG_SPACE(sizeof(int));
+	msg.msg_controllen = CMSG_SPACE(TP4_PORT_FILES * sizeof(int));
 	c = CMSG_FIRSTHDR(&msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &memfd, sizeof(int));
+	c->cmsg_len = CMSG_LEN(TP4_PORT_FILES * sizeof(int));
+	memcpy(CMSG_DATA(c), files, TP4_PORT_FILES * sizeof(int));
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
 		return -errno;
 
@@ -278,26 +283,50 @@ static inline int __tp4_port_hello(int fd, const struct tp4_port_req *req,
 	return err;
 }
 
-/* Map the rings, and a page of this program's own. */
-static inline int __tp4_port_map(struct tp4_socket *s, int fd,
-				 const struct tp4_options *opt)
+/*
+ * Write to each page of a mapping, without a change: memory is charged to who is
+ * the first to use it, and this is not to be the switch.
+ */
+static inline void __tp4_port_touch(__u8 *addr, size_t len)
+{
+	size_t at, page = sysconf(_SC_PAGESIZE);
+
+	for (at = 0; at < len; at += page)
+		__atomic_fetch_or(addr + at, 0, __ATOMIC_RELAXED);
+}
+
+/* Create and map the rings, and map a page of this program's own. */
+static inline int __tp4_port_rings(struct tp4_socket *s,
+				   const struct tp4_options *opt)
 {
 	size_t rings = ((size_t)opt->rx_nr + opt->tx_nr) *
 		       sizeof(struct tpacket4_desc);
 	size_t page = sysconf(_SC_PAGESIZE);
+	int fd, err = 0;
 	__u8 *map;
 
+	fd = (int)syscall(SYS_memfd_create, "tp4_port",
+			  TP4_MFD_CLOEXEC | TP4_MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
 	map = (__u8 *)mmap(NULL, rings + 2 * page, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	if (mmap(map, rings + page, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-		int err = -errno;
-
-		munmap(map, rings + 2 * page);
+	if (map == MAP_FAILED) {
+		err = -errno;
+		close(fd);
 		return err;
 	}
+	if (ftruncate(fd, rings + page) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) ||
+	    mmap(map, rings + page, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		err = -errno;
+	if (err) {
+		munmap(map, rings + 2 * page);
+		close(fd);
+		return err;
+	}
+	__tp4_port_touch(map, rings + page);
 	s->map = map;
 	s->map_len = rings + 2 * page;
 	s->status = (const struct tpacket4_status *)(map + rings);
@@ -306,54 +335,15 @@ static inline int __tp4_port_map(struct tp4_socket *s, int fd,
 	if (opt->tx_nr)
 		tp4_ring_init(&s->tx, (struct tpacket4_desc *)map + opt->rx_nr,
 			      opt->tx_nr);
-	return 0;
+	return fd;
 }
 
-/**
- * tp4_connect - get a port of a switch
- * @s: socket, which is overwritten
- * @path: socket of the switch
- * @opt: options, as for tp4_open(). @opt->area is needed and must have been
- *       created by tp4_area_create(); it is sealed against shrinking. @opt->fd,
- *       @opt->mr_fd and @opt->to_stack must be 0. Several ports of one program
- *       can have the same area
- *
- * Packets arrive as soon as frames are posted. When the switch ends or removes
- * the port, posted slots are returned with %ENETDOWN, and tp4_wait() returns
- * -ENETDOWN when it would sleep, now and in the future.
- *
- * Return: the number of the port, or -errno: %EINVAL for wrong options;
- * %EPROTONOSUPPORT if the switch has another version; %ENOSPC if it has no free
- * port; else an error of socket(), connect(), fcntl(F_ADD_SEALS) or mmap().
- * After an error, @s is not open.
- */
-static inline int tp4_connect(struct tp4_socket *s, const char *path,
-			      const struct tp4_options *opt)
+/* Connect, and get a port for files. */
+static inline int __tp4_port_get(const char *path, const struct tp4_port_req *req,
+				 const int *files, int *fds)
 {
-	static const struct tp4_backend backend = {
-		__tp4_port_wait, __tp4_port_kick, __tp4_port_close
-	};
-	struct tp4_port_req req;
 	struct sockaddr_un un;
-	int fds[TP4_PORT_FDS];
-	int fd, i, port, err;
-
-	memset(s, 0, sizeof(*s));
-	s->fd = -1;
-	if (!opt->area || opt->area->frame_unit || opt->mr_fd || opt->fd ||
-	    opt->to_stack || strlen(path) >= sizeof(un.sun_path))
-		return -EINVAL;
-	memset(&req, 0, sizeof(req));
-	req.magic = TP4_PORT_MAGIC;
-	req.version = TP4_PORT_VERSION;
-	req.rx_nr = opt->rx_nr;
-	req.tx_nr = opt->tx_nr;
-	req.nr_frames = opt->area->nr_frames;
-	req.frame_size = opt->area->frame_size;
-	req.headroom = opt->headroom;
-	req.flags = opt->meta ? TP4_PORT_META : 0;
-	if (fcntl(opt->area->memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		return -errno;
+	int fd, port;
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -364,17 +354,69 @@ static inline int tp4_connect(struct tp4_socket *s, const char *path,
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un)))
 		port = -errno;
 	else
-		port = __tp4_port_hello(fd, &req, opt->area->memfd, fds);
+		port = __tp4_port_hello(fd, req, files, fds);
 	close(fd);
-	if (port < 0)
-		return port;
+	return port;
+}
 
-	err = __tp4_port_map(s, fds[TP4_PORT_FD_RINGS], opt);
-	close(fds[TP4_PORT_FD_RINGS]);
-	if (err) {
-		for (i = TP4_PORT_FD_KICK; i < TP4_PORT_FDS; i++)
-			close(fds[i]);
-		return err;
+/**
+ * tp4_connect - get a port of a switch
+ * @s: socket, which is overwritten
+ * @path: socket of the switch
+ * @opt: options, as for tp4_open(). @opt->area is needed and must have been
+ *       created by tp4_area_create(); it is sealed against shrinking, and all
+ *       of its memory is allocated. @opt->fd, @opt->mr_fd and @opt->to_stack
+ *       must be 0. Several ports of one program can have the same area
+ *
+ * Packets arrive as soon as frames are posted. When the switch ends or removes
+ * the port, posted slots are returned with %ENETDOWN, and tp4_wait() returns
+ * -ENETDOWN when it would sleep, now and in the future.
+ *
+ * Return: the number of the port, or -errno: %EINVAL for wrong options;
+ * %EPROTONOSUPPORT if the switch has another version; %ENOSPC if it has no free
+ * port; %EDQUOT if the user has as many ports, slots or bytes as the switch lets
+ * one have; else an error of socket(), connect(), fcntl(F_ADD_SEALS)
+ * or mmap(). After an error, @s is not open.
+ */
+static inline int tp4_connect(struct tp4_socket *s, const char *path,
+			      const struct tp4_options *opt)
+{
+	static const struct tp4_backend backend = {
+		__tp4_port_wait, __tp4_port_kick, __tp4_port_close
+	};
+	int files[TP4_PORT_FILES], fds[TP4_PORT_FDS];
+	struct tp4_port_req req;
+	int port;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	if (!opt->area || opt->area->frame_unit || opt->mr_fd || opt->fd ||
+	    opt->to_stack || opt->rx_nr > 1u << 20 || opt->tx_nr > 1u << 20 ||
+	    strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return -EINVAL;
+	memset(&req, 0, sizeof(req));
+	req.magic = TP4_PORT_MAGIC;
+	req.version = TP4_PORT_VERSION;
+	req.rx_nr = opt->rx_nr;
+	req.tx_nr = opt->tx_nr;
+	req.nr_frames = opt->area->nr_frames;
+	req.frame_size = opt->area->frame_size;
+	req.headroom = opt->headroom;
+	req.flags = opt->meta ? TP4_PORT_META : 0;
+	files[TP4_PORT_FD_AREA] = opt->area->memfd;
+	if (fcntl(opt->area->memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return -errno;
+	__tp4_port_touch(opt->area->addr, opt->area->len);
+	files[TP4_PORT_FD_RINGS] = __tp4_port_rings(s, opt);
+	if (files[TP4_PORT_FD_RINGS] < 0)
+		return files[TP4_PORT_FD_RINGS];
+	port = __tp4_port_get(path, &req, files, fds);
+	close(files[TP4_PORT_FD_RINGS]);
+	if (port < 0) {
+		munmap(s->map, s->map_len);
+		memset(s, 0, sizeof(*s));
+		s->fd = -1;
+		return port;
 	}
 	s->fd = fds[TP4_PORT_FD_RX];
 	s->backend = &backend;

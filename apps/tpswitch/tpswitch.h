@@ -233,6 +233,31 @@ struct sw_port {
 	char name[SW_NAME];
 };
 
+/**
+ * struct sw_quota - limits of what programs may have, or what they have
+ * @ports: ring ports
+ * @slots: descriptors of their rings
+ * @bytes: memory of their packets and rings
+ */
+struct sw_quota {
+	u64 ports, slots, bytes;
+};
+
+/**
+ * struct sw_user - a user of ring ports
+ * @next: the next one of @sw.users
+ * @uid: number of the user
+ * @own: the administrator has given @max
+ * @max: limits, if @own
+ * @used: what there is
+ */
+struct sw_user {
+	struct sw_user *next;
+	u32 uid;
+	bool own;
+	struct sw_quota max, used;
+};
+
 enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
 
 /**
@@ -265,6 +290,10 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @links: a device has changed
  * @links_fd: netlink socket that reports it, if there is an area
  * @stop: end
+ * @users: users of ring ports, and those with limits of their own
+ * @each: limits of a user without own ones
+ * @all: limits of all users together
+ * @all_used: what there is
  * @stalled: ports with packets that a device has not taken yet
  * @gone: ports are to be removed at the end of the round
  */
@@ -296,6 +325,8 @@ struct sw {
 	struct sw_event links;
 	int links_fd;
 	bool stop;
+	struct sw_user *users;
+	struct sw_quota each, all, all_used;
 	unsigned int stalled;
 	bool gone;
 };
@@ -328,10 +359,21 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 
+/* number.c */
+bool sw_number(const char *text, u64 least, u64 most, u64 *n);
+
+/* user.c */
+struct sw_user *sw_user_get(struct sw *sw, u32 uid);
+int sw_user_charge(struct sw *sw, u32 uid, const struct sw_quota *more,
+		   struct sw_user **user);
+void sw_user_uncharge(struct sw *sw, struct sw_user *user,
+		      const struct sw_quota *less);
+
 /* ring.c */
 struct tp4_port_req;
-int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, int area_fd,
-		int *fds, unsigned int pid);
+struct ucred;
+int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, const int *files,
+		int *fds, const struct ucred *cred);
 
 /* listen.c */
 int sw_listen(const char *path, unsigned int mode);
@@ -360,6 +402,13 @@ int sw_read_config(struct sw *sw, const char *file);
 
 /* client.c */
 int sw_ctl_main(int argc, char **argv);
+
+/* The limits of a user */
+static inline const struct sw_quota *sw_user_quota(const struct sw *sw,
+						   const struct sw_user *user)
+{
+	return user->own ? &user->max : &sw->each;
+}
 
 /* The second half of a descriptor as one word */
 typedef u64 __attribute__((__may_alias__)) sw_word;

@@ -95,7 +95,10 @@ def count(packets: int, options: str) -> tuple[int, int]:
     """The instructions of the switch and of swperf."""
     with tempfile.TemporaryDirectory() as name:
         logs, socket = (Path(name, "switch"), Path(name, "program")), f"{name}/port"
-        switch = start(callgrind(logs[0], SWITCH, "--spin", "0"), socket)
+        config = Path(name, "config")
+        config.write_text("quota each ports=99 slots=1M bytes=1G\n")
+        command = [SWITCH, "--spin", "0", "--config", str(config)]
+        switch = start(callgrind(logs[0], *command), socket)
         command = [SWPERF, "-S", socket, "-n", str(packets), *options.split()]
         command = callgrind(logs[1], *command)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

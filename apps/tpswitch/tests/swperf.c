@@ -48,7 +48,8 @@ struct end {
 
 static void die(const char *what, int err)
 {
-	fprintf(stderr, "swperf: %s: %s\n", what, strerror(-err));
+	fprintf(stderr, "swperf: %s: %s%s\n", what, strerror(-err),
+		err == -EDQUOT ? ": tpswitch ctl quota" : "");
 	exit(1);
 }
 

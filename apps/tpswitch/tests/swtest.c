@@ -299,17 +299,19 @@ static unsigned int drain(struct client *c)
 
 /* --- cases --------------------------------------------------------------- */
 
-/* Send a request, perhaps a wrong one, with a file; the error of the answer */
-static int request(const void *req, size_t len, int file)
+/* Send a request, perhaps a wrong one, with files; the error of the answer */
+static int request_files(const void *req, size_t len, int area, int rings)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct tp4_port_reply reply = { 0 };
 	union {
 		struct cmsghdr hdr;
-		char buf[CMSG_SPACE(sizeof(int))];
+		char buf[CMSG_SPACE(TP4_PORT_FILES * sizeof(int))];
 	} control;
 	struct iovec iov = { (void *)req, len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int files[TP4_PORT_FILES] = { area, rings };
+	size_t nr = (area >= 0) + (rings >= 0);
 	struct cmsghdr *c;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	ssize_t n;
@@ -319,19 +321,30 @@ static int request(const void *req, size_t len, int file)
 		close(fd);
 		return -1;
 	}
-	if (file >= 0) {
+	if (nr) {
 		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
+		msg.msg_controllen = CMSG_SPACE(nr * sizeof(int));
 		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &file, sizeof(int));
+		c->cmsg_len = CMSG_LEN(nr * sizeof(int));
+		memcpy(CMSG_DATA(c), files, nr * sizeof(int));
 	}
 	sendmsg(fd, &msg, 0);
 	n = recv(fd, &reply, sizeof(reply), 0);
 	close(fd);
 	return n == sizeof(reply) ? (int)reply.error : -1;
+}
+
+/* The same, with rings that are right */
+static int request(const void *req, size_t len, int area)
+{
+	static struct tp4_area rings;
+
+	if (!rings.addr && (tp4_area_create(&rings, 64, SIZE) ||
+			    fcntl(rings.memfd, F_ADD_SEALS, F_SEAL_SHRINK)))
+		exit(1);
+	return request_files(req, len, area, area < 0 ? -1 : rings.memfd);
 }
 
 static void refused(void)
@@ -344,7 +357,7 @@ static void refused(void)
 	struct tp4_area a, sealed, readonly;
 	struct client c;
 	char ro[64];
-	int fd;
+	int fd, small;
 
 	start(NULL, NULL);
 	tp4_area_create(&a, NR, SIZE);
@@ -354,6 +367,11 @@ static void refused(void)
 	fcntl(readonly.memfd, F_ADD_SEALS, F_SEAL_SHRINK);
 	snprintf(ro, sizeof(ro), "/proc/self/fd/%d", readonly.memfd);
 	fd = open(ro, O_RDONLY);
+	/* A page less than the rings and the page behind them need */
+	small = memfd_create("small", MFD_ALLOW_SEALING);
+	if (ftruncate(small, 2 * NR * sizeof(struct tpacket4_desc)) ||
+	    fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK))
+		exit(1);
 
 #define refuse(error, len, file, ...) do { \
 		int got; \
@@ -364,14 +382,14 @@ static void refused(void)
 	} while (0)
 	refuse(EPROTO, 4, -1, (void)0);
 	refuse(EPROTO, sizeof(req), -1, req.magic = 0);
-	refuse(EPROTONOSUPPORT, sizeof(req), sealed.memfd, req.version = 2);
+	refuse(EPROTONOSUPPORT, sizeof(req), sealed.memfd, req.version = 1);
 	refuse(EINVAL, sizeof(req) - 4, sealed.memfd, (void)0);
 	refuse(EINVAL, sizeof(req), -1, (void)0);
 	refuse(EINVAL, sizeof(req), null, (void)0);
 	refuse(EINVAL, sizeof(req), a.memfd, (void)0);
 	refuse(EACCES, sizeof(req), fd, (void)0);
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = NR + 1);
-	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = ~0u);
+	refuse(EDQUOT, sizeof(req), sealed.memfd, req.nr_frames = ~0u);
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.nr_frames = 0);
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.frame_size = 0);
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.frame_size = 2049);
@@ -384,12 +402,24 @@ static void refused(void)
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.rx_nr = req.tx_nr = 0);
 	refuse(EINVAL, sizeof(req), sealed.memfd, req.flags = 2);
 	refuse(0, sizeof(req), sealed.memfd, (void)0);
+	/* The rings are the program's, too. */
+	check(request_files(&good, sizeof(good), sealed.memfd, -1) == EINVAL,
+	      "no rings");
+	check(request_files(&good, sizeof(good), sealed.memfd, null) == EINVAL,
+	      "no memfd");
+	check(request_files(&good, sizeof(good), sealed.memfd, a.memfd) ==
+	      EINVAL, "can be cut off");
+	check(request_files(&good, sizeof(good), sealed.memfd, fd) == EACCES,
+	      "read-only");
+	check(request_files(&good, sizeof(good), sealed.memfd, small) ==
+	      EINVAL, "too short");
 	/* That one is gone, and did no harm. */
 	if (join(&c))
 		leave(&c);
 	tp4_area_destroy(&a);
 	tp4_area_destroy(&sealed);
 	tp4_area_destroy(&readonly);
+	close(small);
 	close(fd);
 	close(null);
 }
@@ -822,6 +852,7 @@ static void hundred(void)
 	unsigned int i, got;
 
 	start(NULL, NULL);
+	check(ctl("quota each ports=100 slots=1M bytes=1G"), "%s", out);
 	for (i = 0; i < 100; i++)
 		if (!join(&c[i]))
 			return;
@@ -852,6 +883,8 @@ static void too_many(void)
 	int i, n;
 
 	start(NULL, NULL);
+	check(ctl("quota each ports=300 slots=1M bytes=1G"), "%s", out);
+	check(ctl("quota all ports=300"), "%s", out);
 	tp4_area_create(&a, NR, SIZE);
 	for (i = 0; i < 254; i++) {
 		n = tp4_connect(&s[i], path, &(struct tp4_options){
@@ -866,6 +899,115 @@ static void too_many(void)
 		msleep(20);
 	check(!*out, "%s", out);
 	tp4_area_destroy(&a);
+}
+
+/* What the programs of a user may have, and what the switch has of them */
+static void quotas(void)
+{
+	static struct tp4_socket s[20];
+	struct tp4_options opt = { .rx_nr = NR, .tx_nr = NR };
+	struct tp4_port_req req = {
+		.magic = TP4_PORT_MAGIC, .version = TP4_PORT_VERSION,
+		.rx_nr = NR, .tx_nr = NR, .nr_frames = NR, .frame_size = SIZE,
+	};
+	unsigned int uid = getuid();
+	struct tp4_area a, big;
+	char expect[128];
+	int i, n;
+
+	start(NULL, NULL);
+	tp4_area_create(&a, NR, SIZE);
+	opt.area = &a;
+	/* 4096 slots */
+	for (i = 0; i < 20; i++) {
+		n = tp4_connect(&s[i], path, &opt);
+		if (n < 0)
+			break;
+	}
+	check(i == 8 && n == -EDQUOT, "%d ports, %d", i, n);
+	check(ctl("quota"), "%s", out);
+	snprintf(expect, sizeof(expect), "\n%u ports 8/16 slots 4096/4096 ", uid);
+	check(strstr(out, expect), "%s", out);
+	/* What is gone does not count. */
+	tp4_close(&s[0]);
+	for (n = 0; n < 100 && ctl("list") && strstr(out, "ring1 "); n++)
+		msleep(20);
+	check(tp4_connect(&s[0], path, &opt) > 0, "still counted");
+	/* Ports, slots and bytes, for a user and for all */
+	check(ctl("quota %u slots=64K ports=9", uid), "%s", out);
+	check(tp4_connect(&s[8], path, &opt) > 0, "%d", errno);
+	check(tp4_connect(&s[9], path, &opt) == -EDQUOT, "too many ports");
+	check(ctl("quota %u ports=99", uid), "%s", out);
+	check(ctl("quota all ports=9"), "%s", out);
+	check(tp4_connect(&s[9], path, &opt) == -EDQUOT, "too many for all");
+	check(ctl("quota all ports=99"), "%s", out);
+	/* A file that has pages nowhere is as large as it says. */
+	tp4_area_create(&big, 32768, SIZE);
+	fcntl(big.memfd, F_ADD_SEALS, F_SEAL_SHRINK);
+	req.nr_frames = 32768;
+	check(request(&req, sizeof(req), big.memfd) == EDQUOT, "64 MB more");
+	check(ctl("quota %u bytes=128M slots=4M", uid), "%s", out);
+	check(ctl("quota all slots=4M"), "%s", out);
+	check(request(&req, sizeof(req), big.memfd) == 0, "not connected");
+	req.rx_nr = 1 << 20;
+	check(request(&req, sizeof(req), a.memfd) == EINVAL, "short rings");
+	check(ctl("quota %u bytes=0", uid), "%s", out);
+	check(tp4_connect(&s[9], path, &opt) == -EDQUOT, "without memory");
+	for (i = 0; i < 9; i++)
+		tp4_close(&s[i]);
+	for (n = 0; n < 100 && ctl("list") && *out; n++)
+		msleep(20);
+	check(ctl("quota") && strstr(out, "all ports 0/99 slots 0/4194304 "
+				     "bytes 0/1073741824\n"), "%s", out);
+	check(!ctl("quota x ports=1"), "%s", out);
+	check(!ctl("quota each ports=-1"), "%s", out);
+	check(!ctl("quota each ports=1x"), "%s", out);
+	check(!ctl("quota each ports=99999999999999999999"), "%s", out);
+	check(!ctl("quota each ports"), "%s", out);
+	tp4_area_destroy(&a);
+	tp4_area_destroy(&big);
+}
+
+/* Wake-ups that nobody reads cost the switch no memory. */
+static void unread_wakes(void)
+{
+	struct client c[2];
+	unsigned int i, n;
+	char bytes[4096];
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	for (i = 0; i < 1000; i++) {
+		struct tp4_port_page *page = __tp4_port_page(&c[1].s);
+
+		__atomic_store_n(&page->want[0], 1, __ATOMIC_SEQ_CST);
+		send_now(&c[0], 0xffff, 1);
+		n = tp4_ring_peek(&c[1].s.rx, NR);
+		tp4_ring_recycle(&c[1].s.rx, n);
+		tp4_ring_flush(&c[1].s.rx);
+	}
+	n = read(c[1].s.fd, bytes, sizeof(bytes));
+	check(n > 0 && n < 50, "%u wake-ups", n);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+/* Memory is allocated, and charged, before the switch writes to it. */
+static void charged(void)
+{
+	unsigned long blocks;
+	struct client c;
+	struct stat st;
+
+	start(NULL, NULL);
+	if (!join(&c))
+		return;
+	blocks = c.area.len / 512;
+	fstat(c.area.memfd, &st);
+	check((unsigned long)st.st_blocks >= blocks, "%lu of %lu blocks",
+	      (unsigned long)st.st_blocks, blocks);
+	leave(&c);
 }
 
 static void commands(void)
@@ -1447,6 +1589,9 @@ static const struct {
 	{ "dies_under_traffic", dies_under_traffic },
 	{ "hundred_clients", hundred },
 	{ "too_many_clients", too_many },
+	{ "quotas", quotas },
+	{ "unread_wakes", unread_wakes },
+	{ "charged", charged },
 	{ "commands", commands },
 	{ "lookups", lookups },
 	{ "metadata", metadata },

@@ -251,7 +251,7 @@ unit() {
 
 # What the systemd unit starts, with its capabilities, tells systemd that it is ready.
 test_service() {
-	local caps command listener notify=$tmp/notify
+	local all caps command listener notify=$tmp/notify
 
 	container a 10.9.0.1
 	container b 10.9.0.2
@@ -281,6 +281,10 @@ print(s.recv(100).decode())' "$notify" >"$tmp/said" &
 	pid=$!
 	wait "$listener"
 	grep -qx 'READY=1' "$tmp/said"
+	# It has room for all that programs may have.
+	all=$(ctl quota | sed -n 's,^all .* bytes .*/,,p')
+	[ $((all + (128 << 20))) -lt "$(unit MemoryMax | numfmt --from=iec)" ]
+	[ "$(unit TasksMax)" -gt 2 ]
 	# It is: nobody has to try again.
 	[ "$(ctl list | wc -l)" = 2 ]
 	ctl mirror swa "$tmp/swa.pcap"
