@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "tpswitch.h"
+#include "macs.h"
 
 /**
  * struct sw_ctl - a connection of tpswitch ctl, or the socket that it connects to
@@ -88,9 +88,11 @@ static void count_port(struct sw_port *port, FILE *reply)
 		(unsigned long long)c->out_drops,
 		(unsigned long long)c->out_errors,
 		(unsigned long long)c->in_errors);
-	fprintf(reply, " in_limited %llu in_nowhere %llu macs %u"
-		" unlearned %llu", (unsigned long long)c->in_limited,
-		(unsigned long long)c->in_nowhere, port->macs,
+	fprintf(reply, " in_limited %llu in_nowhere %llu"
+		" in_spoofed %llu", (unsigned long long)c->in_limited,
+		(unsigned long long)c->in_nowhere,
+		(unsigned long long)c->in_spoofed);
+	fprintf(reply, " macs %u fixed %u unlearned %llu", port->macs, port->fixed,
 		(unsigned long long)port->unlearned);
 	if (port->mirror)
 		fprintf(reply, " mirror_lost %llu",
@@ -103,6 +105,7 @@ static int cmd_count(struct sw *sw, char *rest, FILE *reply)
 	struct sw_port *port;
 	unsigned int nr;
 
+	sw_macs_expire(sw);
 	if (rest && *rest) {
 		port = find(sw, &rest, reply);
 		if (!port)
@@ -119,8 +122,8 @@ static int cmd_count(struct sw *sw, char *rest, FILE *reply)
 static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
-	u64 value, pps, bps, macs;
-	char *word, *end;
+	u64 n, pps, bps, macs;
+	char *word, *value;
 
 	if (!port)
 		return -1;
@@ -128,20 +131,18 @@ static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 	bps = port->bps.rate;
 	macs = port->max_macs;
 	while ((word = strsep(&rest, " \t"))) {
-		char *sign = strchr(word, '=');
-
 		if (!*word)
 			continue;
-		value = sign ? strtoull(sign + 1, &end, 0) : 0;
-		if (!sign || end == sign + 1 || *end)
+		value = strchr(word, '=');
+		if (!value || !sw_number(value + 1, 0, 1ull << 50, &n))
 			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
-		*sign = '\0';
+		*value = '\0';
 		if (!strcmp(word, "pps"))
-			pps = value;
+			pps = n;
 		else if (!strcmp(word, "bps"))
-			bps = value;
+			bps = n;
 		else if (!strcmp(word, "macs"))
-			macs = value;
+			macs = n;
 		else
 			return fail(reply, "%s: pps=N, bps=N or macs=N", word);
 	}
@@ -155,21 +156,88 @@ static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
-	size_t len;
 	int err;
 
 	if (!port)
 		return -1;
-	if (rest) {
+	if (rest)
 		rest += strspn(rest, " \t");
-		len = strlen(rest);
-		while (len && strchr(" \t", rest[len - 1]))
-			rest[--len] = '\0';
-	}
 	if (!rest || !*rest)
 		return fail(reply, "mirror PORT FILE|off");
 	err = sw_mirror_set(port, strcmp(rest, "off") ? rest : NULL);
 	return err ? fail(reply, "%s: %s", rest, strerror(-err)) : 0;
+}
+
+static int cmd_set(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	bool learning, isolated, on;
+	char *word;
+
+	if (!port)
+		return -1;
+	learning = port->learning;
+	isolated = port->isolated;
+	while ((word = strsep(&rest, " \t"))) {
+		size_t len = strcspn(word, "=");
+
+		if (!*word)
+			continue;
+		on = !strcmp(word + len, "=on");
+		if (!on && strcmp(word + len, "=off"))
+			len = 0;
+		if (len == 8 && !strncmp(word, "learning", len))
+			learning = on;
+		else if (len == 8 && !strncmp(word, "isolated", len))
+			isolated = on;
+		else
+			return fail(reply, "%s: learning=on|off, isolated=on|off",
+				    word);
+	}
+	port->learning = learning;
+	port->isolated = isolated;
+	return 0;
+}
+
+/* Six bytes in hexadecimal; 0 if it is not the address of one station. */
+static u64 parse_mac(const char *text)
+{
+	unsigned int i, byte;
+	u64 key = 0;
+
+	for (i = 0; text && i < 6; i++, text += i < 6 ? 3 : 2) {
+		if (strspn(text, "0123456789abcdefABCDEF") != 2 ||
+		    text[2] != (i < 5 ? ':' : '\0') ||
+		    sscanf(text, "%2x", &byte) != 1)
+			return 0;
+		key |= (u64)byte << (16 + 8 * i);
+	}
+	return key & SW_MULTICAST ? 0 : key;
+}
+
+static int cmd_fix(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	u64 key = parse_mac(rest);
+	int err;
+
+	if (!port)
+		return -1;
+	if (!key)
+		return fail(reply, "%s: no address of a station", rest ? rest : "");
+	if (sw->lookup != SW_LEARN)
+		return fail(reply, "addresses are used by --lookup learn only");
+	err = sw_mac_fix(sw, port, key);
+	return err ? fail(reply, "%s: %s", rest, strerror(-err)) : 0;
+}
+
+static int cmd_unfix(struct sw *sw, char *rest, FILE *reply)
+{
+	u64 key = parse_mac(rest);
+
+	if (!key || sw_mac_fix(sw, NULL, key))
+		return fail(reply, "%s: not fixed", rest);
+	return 0;
 }
 
 static int cmd_macs(struct sw *sw, char *rest, FILE *reply)
@@ -289,11 +357,16 @@ int sw_command(struct sw *sw, char *line, FILE *reply)
 		{ "add", cmd_add }, { "del", cmd_del }, { "list", cmd_list },
 		{ "count", cmd_count }, { "limit", cmd_limit },
 		{ "mirror", cmd_mirror }, { "macs", cmd_macs },
+		{ "set", cmd_set }, { "fix", cmd_fix }, { "unfix", cmd_unfix },
 		{ "quota", cmd_quota },
 	};
-	char *name = strsep(&line, " \t");
+	size_t len = strlen(line);
 	unsigned int i;
+	char *name;
 
+	while (len && strchr(" \t", line[len - 1]))
+		line[--len] = '\0';
+	name = strsep(&line, " \t");
 	while (line && (*line == ' ' || *line == '\t'))
 		line++;
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
@@ -301,7 +374,8 @@ int sw_command(struct sw *sw, char *line, FILE *reply)
 			return commands[i].fn(sw, line ? line : name +
 					      strlen(name), reply);
 	return fail(reply,
-		    "%s: add, del, list, count, limit, mirror, macs or quota", name);
+		    "%s: add, del, list, count, limit, set, fix, unfix, mirror, macs or quota",
+		    name);
 }
 
 /**

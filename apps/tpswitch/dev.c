@@ -19,6 +19,7 @@
 #define QUEUES		64
 #define HEADROOM	64		/* as metadata needs */
 #define PENDING		256		/* packets for a device before a kick */
+#define DEV_MACS	4096		/* addresses behind a device */
 
 /**
  * struct sw_queue - a queue of a device, or the device in copy mode
@@ -754,7 +755,7 @@ int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len)
 	}
 	dev->port.ops = &dev_ops;
 	dev->port.sw = sw;
-	dev->port.max_macs = ~0u;
+	dev->port.max_macs = DEV_MACS;
 	err = make_area(sw);
 	if (err) {
 		snprintf(why, len, "%s: packet memory: %s", name,

@@ -72,7 +72,7 @@ static void flood(struct sw *sw, struct sw_port *in, struct sw_packet *pkt)
 	/* The frames stay with the source: all others get copies. */
 	pkt->from = NULL;
 	for (i = 0; i < sw->nr_ports; i++)
-		if (sw->list[i] != in)
+		if (sw->list[i] != in && !(in->isolated && sw->list[i]->isolated))
 			deliver(sw->list[i], pkt);
 	pkt->from = from;
 }
@@ -131,10 +131,12 @@ static void forward(struct sw_port *in, struct sw_packet *pkt, unsigned int to)
 	struct sw *sw = in->sw;
 	struct sw_port *out = to <= SW_PORTS ? sw->ports[to] : NULL;
 
-	if (out && out != in && !out->gone)
+	if (out && out != in && !out->gone && !(in->isolated && out->isolated))
 		deliver(out, pkt);
 	else if (to == TPSWITCH_FLOOD)
 		flood(sw, in, pkt);
+	else if (to == SW_TO_REFUSED)
+		in->count.in_spoofed++;
 	else
 		in->count.in_nowhere++;
 }
@@ -178,7 +180,8 @@ static void forward_run(struct sw_source *src, struct sw_frag *frag,
 	in->count.in += n;
 	in->count.in_bytes += bytes;
 	out = run->to <= SW_PORTS ? sw->ports[run->to] : NULL;
-	if (unlikely(!out || out == in || out->gone || out->mirror))
+	if (unlikely(!out || out == in || out->gone || out->mirror ||
+		     (in->isolated && out->isolated)))
 		goto one_by_one;
 	if (src->is_dev && out->ops->forward &&
 	    (out->meta || !src->port->meta || !any_meta(out, frag, n)))

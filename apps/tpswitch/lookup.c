@@ -2,134 +2,38 @@
 /* Which port gets a packet: learned addresses, all ports, a hash, or a file */
 
 #include <dlfcn.h>
-#include <endian.h>
 #include <stdlib.h>
 
-#include "tpswitch.h"
+#include "macs.h"
 
-#define SETS		16384		/* a power of two */
-#define WAYS		4
-/* The high bits of the product depend on all bits of the address. */
-#define FACTOR		0x9e3779b97f4a7c15ull
-#define SHIFT		50
-#define PORT		0xffffull	/* of struct sw_mac.key */
-#define MULTICAST	0x10000ull	/* of an address as mac_of() has it */
 #define LINK_LOCAL	0xc280010000ull	/* 01:80:c2:00:00:xx */
 
-/**
- * struct sw_mac - an address
- * @key: the address as mac_of() has it, and below it the port; 0: none
- * @seen: when a packet came from it, in seconds
- */
-struct sw_mac {
-	u64 key;
-	u32 seen;
-	u32 unused;
-};
-
-/**
- * struct sw_macs - the table of addresses
- * @set: a cache line of addresses for each hash
- */
-struct sw_macs {
-	struct sw_mac set[SETS][WAYS] __attribute__((__aligned__(64)));
-};
-
-/* An address at the start of eight bytes; its first byte in bits 16 to 23 */
-static inline u64 mac_at_0(u64 bytes)
+/* The entry of an address; most packets have those of the port's last one. */
+static inline struct sw_mac *get(struct sw *sw, struct sw_mac **last, u64 key)
 {
-	return le64toh(bytes) << 16;
+	if (unlikely((*last)->key != key))
+		*last = sw_mac_get(sw, key);
+	return *last;
 }
 
-/* An address two bytes behind the start of eight bytes */
-static inline u64 mac_at_2(u64 bytes)
+/* Learn an address; false if the packet must not come from this port. */
+static inline bool learn(struct sw *sw, struct sw_port *in, u64 key)
 {
-	return le64toh(bytes) & ~0xffffull;
-}
+	struct sw_mac *m = get(sw, &in->from, key);
 
-/* An address; reads two bytes more */
-static inline u64 mac_of(const u8 *p)
-{
-	u64 bytes;
-
-	memcpy(&bytes, p, sizeof(bytes));
-	return mac_at_0(bytes);
-}
-
-static inline bool same_mac(const struct sw_mac *m, u64 mac)
-{
-	return (m->key ^ mac) <= PORT;
-}
-
-static inline unsigned int port_of(const struct sw_mac *m)
-{
-	return m->key & PORT;
-}
-
-static inline struct sw_mac *set_of(struct sw *sw, u64 mac)
-{
-	return sw->macs->set[mac * FACTOR >> SHIFT];
-}
-
-static void forget_mac(struct sw *sw, struct sw_mac *m)
-{
-	if (m->key)
-		sw->ports[port_of(m)]->macs--;
-	m->key = 0;
-}
-
-/* A new address, one that has moved, or one that is not first in its set */
-static void learn_slow(struct sw *sw, struct sw_port *in, u64 mac)
-{
-	struct sw_mac *set = set_of(sw, mac), *m = NULL;
-	unsigned int i;
-
-	for (i = 0; i < WAYS; i++)
-		if (same_mac(&set[i], mac))
-			m = &set[i];
-	if (m && port_of(m) == in->nr) {
-		m->seen = sw->seconds;
-		return;
-	}
-	if (in->macs >= in->max_macs) {
-		in->unlearned++;
-		return;
-	}
-	for (i = 0; !m && i < WAYS; i++)
-		if (!set[i].key)
-			m = &set[i];
-	if (!m) {
-		m = set;
-		for (i = 1; i < WAYS; i++)
-			if ((int)(set[i].seen - m->seen) < 0)
-				m = &set[i];
-	}
-	forget_mac(sw, m);
-	m->key = mac | in->nr;
+	if (unlikely(m->key != key || m->port != in->nr))
+		return sw_mac_learn(sw, in, key);
 	m->seen = sw->seconds;
-	in->macs++;
+	return true;
 }
 
-static inline void learn(struct sw *sw, struct sw_port *in, u64 mac)
+static inline unsigned int find(struct sw *sw, struct sw_port *in, u64 key)
 {
-	struct sw_mac *m = set_of(sw, mac);
+	struct sw_mac *m = get(sw, &in->to, key);
 
-	if (likely(m->key == (mac | in->nr)))
-		m->seen = sw->seconds;
-	else
-		learn_slow(sw, in, mac);
-}
-
-static inline unsigned int find(struct sw *sw, u64 mac)
-{
-	const struct sw_mac *m = set_of(sw, mac), *end = m + WAYS;
-
-	while (unlikely(!same_mac(m, mac)))
-		if (++m == end)
-			return TPSWITCH_FLOOD;
-	if (unlikely(sw->seconds - m->seen > sw->age))
-		return TPSWITCH_FLOOD;
-	return port_of(m);
+	if (unlikely(m->key != key || sw_mac_aged(sw, m)))
+		return sw_mac_find(sw, key);
+	return m->port;
 }
 
 /* As a bridge without spanning tree does */
@@ -140,8 +44,8 @@ static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to,
 	unsigned int last = (to & ~(0xffull << 56)) == LINK_LOCAL ? to >> 56 : 0;
 
 	/* Pause frames are for the other end of the wire only. */
-	if (last != 1)
-		learn(sw, in, from);
+	if (last != 1 && !learn(sw, in, from))
+		return SW_TO_REFUSED;
 	return last && last < 16 ? TPSWITCH_DROP : TPSWITCH_FLOOD;
 }
 
@@ -180,7 +84,7 @@ static u32 flow_hash(const u8 *data, u32 len)
 		proto = data[at + 6];
 		l4 = at + 40;
 	} else {
-		return (mac_of(data) ^ mac_of(data + 6)) * 0x9e3779b9u >> 32;
+		return (sw_mac_of(data) ^ sw_mac_of(data + 6)) * 0x9e3779b9u >> 32;
 	}
 	for (i = 0; i < 2 * alen; i += 4) {
 		u32 word;
@@ -225,7 +129,7 @@ static unsigned int spread(struct sw *sw, struct sw_port *in, const u8 *data,
  * @data: its first bytes, which may change at any time
  * @len: how many, at least 14
  *
- * Return: the number of a port, %TPSWITCH_FLOOD or %TPSWITCH_DROP.
+ * Return: the number of a port, %TPSWITCH_FLOOD, %TPSWITCH_DROP, or %SW_TO_REFUSED.
  */
 unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		       u32 len)
@@ -233,14 +137,15 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 	u64 to, from;
 
 	if (likely(sw->lookup == SW_LEARN)) {
-		to = mac_of(data);
-		from = mac_of(data + 6);
-		if (unlikely(!from || (from & MULTICAST)))
+		to = sw_mac_of(data);
+		from = sw_mac_of(data + 6);
+		if (unlikely(!from || (from & SW_MULTICAST)))
 			return TPSWITCH_DROP;
-		if (unlikely(to & MULTICAST))
+		if (unlikely(to & SW_MULTICAST))
 			return to_group(sw, in, to, from);
-		learn(sw, in, from);
-		return find(sw, to);
+		if (!learn(sw, in, from))
+			return SW_TO_REFUSED;
+		return find(sw, in, to);
 	}
 	switch (sw->lookup) {
 	case SW_LEARN:
@@ -262,7 +167,7 @@ static inline bool is_odd(const struct sw_frag *f, u64 odd)
 	return unlikely(f->word & odd) || unlikely(f->len < ETH_HLEN);
 }
 
-/* The addresses of a frame, as mac_at_0() and mac_at_2() take them */
+/* The addresses of a frame, as sw_mac_at_0() and sw_mac_at_2() take them */
 static inline void read_macs(const struct sw_frag *f, u64 *head, u64 *tail)
 {
 	memcpy(head, f->data, sizeof(*head));
@@ -295,9 +200,9 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 {
 	struct sw_port *in = from->port;
 	/* In registers: what is stored in the loop could change them. */
-	const u64 nr = in->nr, factor = FACTOR;
+	const u32 nr = in->nr;
 	bool learning = sw->lookup == SW_LEARN;
-	struct sw_mac (*set)[WAYS] = sw->macs->set, *m;
+	struct sw_mac *m;
 	const u32 seconds = sw->seconds, age = sw->age;
 	const u64 odd = from->is_dev ? SW_WORD_CHAIN : SW_WORD_ODD;
 	const struct sw_frag *f = frag, *end = frag + n;
@@ -315,25 +220,25 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 			goto found;
 		}
 		read_macs(f, &head, &tail);
-		dst = mac_at_0(head);
-		src = mac_at_2(tail);
-		if (unlikely(!learning || ((dst | src) & MULTICAST) || !src)) {
+		dst = sw_mac_at_0(head);
+		src = sw_mac_at_2(tail);
+		if (unlikely(!learning || ((dst | src) & SW_MULTICAST) || !src)) {
 			to = sw_lookup(sw, in, f->data, f->len);
 			goto found;
 		}
-		m = set[src * factor >> SHIFT];
-		if (unlikely(m->key != (src | nr))) {
-			learn_slow(sw, in, src);
-			to = find(sw, dst);
+		m = get(sw, &in->from, src);
+		if (unlikely(m->key != src || m->port != nr)) {
+			to = sw_mac_learn(sw, in, src) ? sw_mac_find(sw, dst) :
+			     SW_TO_REFUSED;
 			goto found;
 		}
 		m->seen = seconds;
-		m = set[dst * factor >> SHIFT];
-		if (unlikely(!same_mac(m, dst) || seconds - m->seen > age)) {
-			to = find(sw, dst);
+		m = get(sw, &in->to, dst);
+		if (unlikely(m->key != dst || seconds - m->seen > age)) {
+			to = sw_mac_find(sw, dst);
 			goto found;
 		}
-		to = port_of(m);
+		to = m->port;
 		known = true;
 found:
 		if (to != run->to) {
@@ -373,14 +278,6 @@ int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len)
 {
 	void *file;
 
-	if (!sw->macs) {
-		sw->macs = aligned_alloc(64, sizeof(*sw->macs));
-		if (!sw->macs) {
-			snprintf(why, len, "no memory");
-			return -1;
-		}
-		memset(sw->macs, 0, sizeof(*sw->macs));
-	}
 	if (!strcmp(name, "learn")) {
 		sw->lookup = SW_LEARN;
 	} else if (!strcmp(name, "hub")) {
@@ -400,45 +297,4 @@ int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len)
 		sw->lookup = SW_FILE;
 	}
 	return 0;
-}
-
-/**
- * sw_forget - forget the addresses of a port
- * @sw: switch
- * @port: port that goes away
- */
-void sw_forget(struct sw *sw, struct sw_port *port)
-{
-	unsigned int i;
-
-	for (i = 0; port->macs && i < SETS * WAYS; i++) {
-		struct sw_mac *m = &sw->macs->set[0][0] + i;
-
-		if (m->key && port_of(m) == port->nr)
-			forget_mac(sw, m);
-	}
-}
-
-/**
- * sw_macs_print - write the table of addresses
- * @sw: switch
- * @file: where to
- */
-void sw_macs_print(struct sw *sw, FILE *file)
-{
-	u32 seconds = sw->seconds;
-	unsigned int i, j;
-
-	for (i = 0; i < SETS * WAYS; i++) {
-		const struct sw_mac *m = &sw->macs->set[0][0] + i;
-
-		if (!m->key || seconds - m->seen > sw->age)
-			continue;
-		for (j = 16; j < 64; j += 8)
-			fprintf(file, "%02x%s",
-				(unsigned int)(m->key >> j) & 255,
-				j < 56 ? ":" : " ");
-		fprintf(file, "%s %u\n", sw->ports[port_of(m)]->name,
-			seconds - m->seen);
-	}
 }

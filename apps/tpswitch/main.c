@@ -43,7 +43,7 @@ static void usage(FILE *file)
 {
 	fprintf(file,
 "usage: tpswitch [OPTION...] [PORT...]\n"
-"       tpswitch ctl [-S PATH] add|del|list|count|limit|mirror|macs|quota ...\n"
+"       tpswitch ctl [-S PATH] COMMAND ...\n"
 "A PORT is a network device, NAME, or zc:NAME[:FIRST[-LAST]] in zero-copy mode.\n"
 "  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
 "  -m, --mode MODE     permissions of that socket, octal (0600)\n"
@@ -180,6 +180,12 @@ int main(int argc, char **argv)
 		perror("tpswitch: epoll");
 		return 1;
 	}
+	err = sw_macs_init(&sw);
+	if (err) {
+		fprintf(stderr, "tpswitch: %s\n", strerror(-err));
+		return 1;
+	}
+	sw_read_clock(&sw);
 	if (sw_lookup_set(&sw, lookup, why, sizeof(why))) {
 		fprintf(stderr, "tpswitch: --lookup %s: %s\n", lookup, why);
 		return 2;

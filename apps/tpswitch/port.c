@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "tpswitch.h"
+#include "macs.h"
 
 /**
  * sw_port_add - give a port a number
@@ -27,6 +27,8 @@ int sw_port_add(struct sw *sw, struct sw_port *port, const char *name)
 		return -ENOSPC;
 	port->nr = nr;
 	port->sw = sw;
+	port->learning = true;
+	port->from = port->to = &sw->macs->none;
 	if (name)
 		snprintf(port->name, sizeof(port->name), "%s", name);
 	else

@@ -68,11 +68,27 @@ void sw_quit_source(struct sw *sw, struct sw_source *src)
 		}
 }
 
+/**
+ * sw_read_clock - set the time of the switch
+ * @sw: switch
+ */
+void sw_read_clock(struct sw *sw)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	sw->now = (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+	sw->seconds = t.tv_sec;
+}
+
 static void wait_for_events(struct sw *sw, int timeout)
 {
 	struct epoll_event e[64];
 	int i, n = epoll_wait(sw->epoll, e, 64, timeout);
 
+	/* It may have slept for long. */
+	if (n > 0)
+		sw_read_clock(sw);
 	for (i = 0; i < n; i++) {
 		struct sw_event *ev = e[i].data.ptr;
 
@@ -108,15 +124,6 @@ static void poll_sources(struct sw *sw)
 	sw->nr_active = left;
 }
 
-static void read_clock(struct sw *sw)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	sw->now = (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-	sw->seconds = t.tv_sec;
-}
-
 /**
  * sw_run - switch packets until @sw->stop
  * @sw: switch
@@ -130,7 +137,7 @@ void sw_run(struct sw *sw)
 			wait_for_events(sw, sw->stalled ? RETRY : -1);
 		else if (!(++round % ROUNDS))
 			wait_for_events(sw, 0);
-		read_clock(sw);
+		sw_read_clock(sw);
 		poll_sources(sw);
 		if (unlikely(sw->stalled))
 			sw_dev_retry(sw);

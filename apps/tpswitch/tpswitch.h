@@ -35,8 +35,11 @@ typedef __u64 u64;
 #define SW_WORD_HIGH	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 32 : 0)
 #define SW_WORD_KEEP	(~TP4_WORD(0, 0, 0xff) | SW_WORD_FLAGS)
 
-/* The packet is looked up on its own; not a value of tpswitch_lookup.h */
+/* Not values of tpswitch_lookup.h: the packet is looked up on its own; it has the
+ * address of another port
+ */
 #define SW_TO_ODD	0xffff
+#define SW_TO_REFUSED	0xfffe
 
 /**
  * struct sw_run - frames of a batch that are for the same port
@@ -192,11 +195,12 @@ struct sw_bucket {
  * @in_errors: invalid descriptors and packets
  * @in_limited: packets above its limits
  * @in_nowhere: packets for nobody
+ * @in_spoofed: packets from an address that is fixed at another port
  * @out_errors: packets that the device has refused
  */
 struct sw_counters {
 	u64 in, in_bytes, out, out_bytes;
-	u64 out_drops, in_errors, in_limited, in_nowhere, out_errors;
+	u64 out_drops, in_errors, in_limited, in_nowhere, in_spoofed, out_errors;
 };
 
 /**
@@ -211,8 +215,13 @@ struct sw_counters {
  * @special: it has a limit or a mirror
  * @gone: it is removed at the end of the round
  * @count: counters
+ * @learning: addresses are learned from it
+ * @isolated: it exchanges no packets with other isolated ports
+ * @from: the entry of the address that its last packet came from
+ * @to: that of the one that its last packet was for
  * @macs: number of addresses that were learned from it
- * @max_macs: how many may be
+ * @fixed: number of addresses that are fixed at it
+ * @max_macs: how many may be learned
  * @unlearned: number of packets whose address was one too many
  * @pps: limit of packets
  * @bps: limit of bits
@@ -223,9 +232,10 @@ struct sw_port {
 	const struct sw_port_ops *ops;
 	struct sw *sw;
 	unsigned int nr;
-	bool meta, dirty, waking, special, gone;
+	bool meta, dirty, waking, special, gone, learning, isolated;
 	struct sw_counters count;
-	u32 macs, max_macs;
+	struct sw_mac *from, *to;
+	u32 macs, fixed, max_macs;
 	u64 unlearned;
 	struct sw_bucket pps, bps;
 	u64 refilled;
@@ -335,6 +345,7 @@ struct sw {
 int sw_watch(struct sw *sw, int fd, u32 events, struct sw_event *ev);
 void sw_activate(struct sw *sw, struct sw_source *src);
 void sw_quit_source(struct sw *sw, struct sw_source *src);
+void sw_read_clock(struct sw *sw);
 void sw_run(struct sw *sw);
 
 /* port.c */
@@ -356,6 +367,11 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 			     const struct sw_frag *frag, unsigned int n,
 			     struct sw_run *run);
+
+/* macs.c */
+int sw_macs_init(struct sw *sw);
+void sw_macs_expire(struct sw *sw);
+int sw_mac_fix(struct sw *sw, struct sw_port *port, u64 key);
 void sw_forget(struct sw *sw, struct sw_port *port);
 void sw_macs_print(struct sw *sw, FILE *file);
 

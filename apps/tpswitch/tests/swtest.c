@@ -494,6 +494,215 @@ static void learning(void)
 	leave(&c[1]);
 }
 
+static void set_mac64(__u8 *p, __u64 mac)
+{
+	int i;
+
+	for (i = 0; i < 6; i++)
+		p[i] = mac >> 8 * i;
+}
+
+/* Send a packet to all from any address, without waiting. */
+static void announce_mac(struct client *c, __u64 mac)
+{
+	struct tpacket4_desc d = { .idx = c->next, .len = 60 };
+	__u8 *p = tp4_frame(&c->area, c->next);
+
+	if (++c->next == 2 * NR)
+		c->next = NR;
+	set_mac(p, 0xffff);
+	set_mac64(p + 6, mac);
+	if (!tp4_ring_free(&c->s.tx))
+		check(sent(c), "stuck");
+	tp4_ring_send(&c->s.tx, &d, 1);
+	if (tp4_need_kick(&c->s))
+		tp4_kick(&c->s, MSG_DONTWAIT);
+}
+
+/* Who knows how addresses were hashed cannot make those of others unknown. */
+static void colliding_addresses(void)
+{
+	const __u64 victim = 0x010000000002, factor = 0x9e3779b97f4a7c15ull;
+	enum { HONEST, VICTIM, ATTACKER };
+	struct client c[3];
+	__u64 mac = 2;
+	int i;
+
+	start(NULL, NULL);
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	check(send_now(&c[VICTIM], 0xffff, 1), "not sent");
+	check(receive(&c[HONEST]) && receive(&c[ATTACKER]), "no broadcast");
+	for (i = 0; i < 8; mac += 1 << 16)
+		if ((mac << 16) * factor >> 50 == (victim << 16) * factor >> 50 &&
+		    mac != victim) {
+			announce_mac(&c[ATTACKER], mac);
+			i++;
+		}
+	check(sent(&c[ATTACKER]), "not sent");
+	check(receive_packets(&c[VICTIM], 8) == 8, "no broadcast");
+	check(receive_packets(&c[HONEST], 8) == 8, "no broadcast");
+	check(send_now(&c[HONEST], 1, 2), "not sent");
+	check(receive(&c[VICTIM]) == 60, "not received");
+	check(nothing(&c[ATTACKER]), "sees the packets of another port");
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+}
+
+/* A table full of the addresses of one port has room for those of others. */
+static void full_table(void)
+{
+	struct client c[4];
+	unsigned int i;
+
+	start(NULL, NULL);
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	check(send_now(&c[1], 0xffff, 1), "not sent");
+	check(send_now(&c[0], 0xffff, 2), "not sent");
+	/* 256 are the most of a program, unless it may have more. */
+	for (i = 0; i < 1000; i++)
+		announce_mac(&c[2], (i + 1) * 0x9e3779b9ull << 12 | 2);
+	check(sent(&c[2]), "not sent");
+	check(counter(3, "macs") == 256, "%s", out);
+	check(counter(3, "unlearned") == 1000 - 256, "%s", out);
+	check(ctl("limit ring3 macs=1M"), "%s", out);
+	for (i = 0; i < 150000; i++)
+		announce_mac(&c[2], (i + 1) * 0x9e3779b9ull << 12 | 2);
+	check(sent(&c[2]), "not sent");
+	check(counter(3, "macs") > 65000, "%s", out);
+	drain(&c[0]);
+	drain(&c[1]);
+	drain(&c[2]);
+	check(counter(1, "macs") == 1 && counter(2, "macs") == 1, "%s", out);
+	check(send_now(&c[0], 1, 2), "not sent");
+	check(receive(&c[1]) == 60 && nothing(&c[2]), "forgotten");
+	/* One that comes now is known, too. */
+	if (!join(&c[3]))
+		return;
+	check(send_now(&c[3], 2, 3), "not sent");
+	check(receive(&c[0]) == 60 && nothing(&c[2]), "forgotten");
+	check(send_now(&c[0], 3, 2), "not sent");
+	check(receive(&c[3]) == 60 && nothing(&c[2]), "not learned");
+	for (i = 0; i < 4; i++)
+		leave(&c[i]);
+}
+
+/* Addresses that have aged do not count. */
+static void aged_addresses(void)
+{
+	struct client c[2];
+	unsigned int i;
+	unsigned long n;
+
+	start("--age", "1");
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	check(ctl("limit ring1 macs=8"), "%s", out);
+	for (i = 0; i < 9; i++)
+		announce_mac(&c[0], i << 16 | 2);
+	check(sent(&c[0]), "not sent");
+	n = counter(1, "unlearned");
+	for (i = 0; i < 100 && counter(1, "macs"); i++)
+		msleep(100);
+	check(counter(1, "macs") == 0, "%s", out);
+	for (i = 10; i < 18; i++)
+		announce_mac(&c[0], i << 16 | 2);
+	check(sent(&c[0]), "not sent");
+	check(counter(1, "macs") > 0, "%s", out);
+	check(counter(1, "unlearned") == n, "%s", out);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+/* Addresses that the administrator has fixed, and ports that do not learn */
+static void fixed_addresses(void)
+{
+	struct client c[3];
+	int i;
+
+	start("--age", "1");
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	check(ctl("fix ring2 02:00:00:00:00:02"), "%s", out);
+	check(ctl("macs") && !strcmp(out, "02:00:00:00:00:02 ring2 fixed\n"), "%s",
+	      out);
+	/* It is known before its first packet, and cannot be taken. */
+	check(send_now(&c[2], 0xffff, 2), "not sent");
+	check(nothing(&c[0]) && nothing(&c[1]), "with the address of another");
+	check(counter(3, "in_spoofed") == 1, "%s", out);
+	check(send_now(&c[2], 1, 2), "not sent");
+	check(nothing(&c[0]) && nothing(&c[1]), "with the address of another");
+	check(counter(3, "in_spoofed") == 2, "%s", out);
+	check(counter(3, "in_nowhere") == 0, "%s", out);
+	msleep(2500);
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[1]) == 60 && nothing(&c[2]), "not fixed");
+	check(send_now(&c[1], 1, 2), "not sent");
+	check(receive(&c[0]) == 60 && nothing(&c[2]), "not sent by its port");
+	/* Nothing is learned, so all others get what is for it. */
+	check(ctl("set ring3 learning=off"), "%s", out);
+	check(send_now(&c[2], 1, 3), "not sent");
+	check(receive(&c[0]) == 60 && counter(3, "macs") == 0, "%s", out);
+	check(send_now(&c[0], 3, 1), "not sent");
+	check(receive(&c[1]) == 60 && receive(&c[2]) == 60, "learned");
+	/* It moves if the administrator says so. */
+	check(ctl("fix ring3 02:00:00:00:00:02"), "%s", out);
+	check(counter(2, "fixed") == 0 && counter(3, "fixed") == 1, "%s", out);
+	check(send_now(&c[0], 2, 1), "not sent");
+	check(receive(&c[2]) == 60 && nothing(&c[1]), "not moved");
+	check(ctl("unfix 02:00:00:00:00:02"), "%s", out);
+	check(!ctl("unfix 02:00:00:00:00:02"), "%s", out);
+	check(send_now(&c[1], 0xffff, 2), "not sent");
+	check(receive(&c[0]) == 60 && receive(&c[2]) == 60, "still refused");
+	/* A port takes its fixed addresses with it. */
+	check(ctl("fix ring2 02:00:00:00:00:05"), "%s", out);
+	leave(&c[1]);
+	for (i = 0; i < 100 && ctl("list") && strstr(out, "ring2"); i++)
+		msleep(20);
+	check(ctl("macs") && !strstr(out, "00:05"), "%s", out);
+	check(!ctl("fix ring1 03:00:00:00:00:05"), "%s", out);
+	check(!ctl("fix ring1 02:00:00:00:00:05x"), "%s", out);
+	check(!ctl("fix ring1 2:0:0:0:0:5"), "%s", out);
+	check(!ctl("fix ring1"), "%s", out);
+	check(!ctl("fix ring9 02:00:00:00:00:05"), "%s", out);
+	check(!ctl("set ring1 learning=perhaps"), "%s", out);
+	leave(&c[0]);
+	leave(&c[2]);
+}
+
+/* Isolated ports see only packets of others. */
+static void isolated_ports(void)
+{
+	struct client c[3];
+	int i;
+
+	start(NULL, NULL);
+	for (i = 0; i < 3; i++)
+		if (!join(&c[i]))
+			return;
+	check(ctl("set ring2 isolated=on") && ctl("set ring3 isolated=on"), "%s",
+	      out);
+	for (i = 0; i < 3; i++)
+		check(send_now(&c[i], 0xffff, i + 1), "not sent");
+	/* To all, to one that is known, to one that nobody knows */
+	check(drain(&c[0]) == 2 && drain(&c[1]) == 1 && drain(&c[2]) == 1,
+	      "a broadcast");
+	check(send_now(&c[1], 3, 2), "not sent");
+	check(nothing(&c[2]), "not isolated");
+	check(counter(2, "in_nowhere") == 1, "%s", out);
+	check(send_now(&c[1], 77, 2), "not sent");
+	check(receive(&c[0]) && nothing(&c[2]), "not isolated");
+	check(send_now(&c[0], 3, 1) && receive(&c[2]), "not received");
+	check(ctl("set ring3 isolated=off"), "%s", out);
+	check(send_now(&c[1], 3, 2) && receive(&c[2]), "still isolated");
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+}
+
 static void lengths(void)
 {
 	static const unsigned int len[] = {
@@ -1579,6 +1788,11 @@ static const struct {
 } cases[] = {
 	{ "refused", refused },
 	{ "learning", learning },
+	{ "colliding_addresses", colliding_addresses },
+	{ "full_table", full_table },
+	{ "aged_addresses", aged_addresses },
+	{ "fixed_addresses", fixed_addresses },
+	{ "isolated_ports", isolated_ports },
 	{ "lengths", lengths },
 	{ "descriptors", descriptors },
 	{ "full_receiver", full_receiver },
