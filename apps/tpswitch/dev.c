@@ -140,20 +140,18 @@ static unsigned int dev_input(struct sw_source *src, struct sw_frag *frag)
 		if (refuse) {
 			refuse = f->flags & TP4_PKT_CONT;
 			f->flags = 0;
-			f->error = EMSGSIZE;
+			f->error = refuse ? SW_MORE : EMSGSIZE;
 		}
 		if (!(f->flags & TP4_PKT_CONT))
 			whole = n;
 	}
 	/* As tp4_ring_peek() does */
 	q->s.rx.seen = n;
-	q->refuse = refuse;
 	if (unlikely(n == SW_FRAGS && !whole)) {
 		for (; whole < n; whole++) {
 			frag[whole].flags = 0;
-			frag[whole].error = EMSGSIZE;
+			frag[whole].error = SW_MORE;
 		}
-		q->refuse = true;
 	}
 	return whole;
 }
@@ -165,6 +163,8 @@ static void dev_done(struct sw_source *src, const struct sw_frag *frag,
 	struct sw *sw = src->port->sw;
 	unsigned int i;
 
+	if (n)
+		q->refuse = frag[n - 1].error == SW_MORE;
 	if (!src->kept) {
 		tp4_ring_recycle(&q->s.rx, n);
 		if (q->dev->zerocopy && tp4_rx_need_kick(&q->s))

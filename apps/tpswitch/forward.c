@@ -45,17 +45,28 @@ void sw_wake(struct sw *sw)
 	sw->deferred = 0;
 }
 
-static inline void deliver(struct sw_port *out, struct sw_packet *pkt)
+/*
+ * Deliver a packet, from its byte *at on; set *at to where to go on if this takes more
+ * than the budget, or else to 0.
+ */
+static inline void deliver(struct sw_port *out, struct sw_packet *pkt, u32 *at)
 {
+	struct sw *sw = out->sw;
 	bool ok;
 
 	sw_mark_dirty(out);
-	if (unlikely(out->mirror))
+	if (unlikely(out->mirror) && !*at) {
+		sw->budget -= pkt->len;
 		sw_mirror_packet(out, pkt);
-	if (sw_needs_offload(out, pkt))
-		ok = sw_offload(out, pkt);
-	else
+	}
+	if (sw_needs_offload(out, pkt)) {
+		ok = sw_offload(out, pkt, at);
+		if (*at)
+			return;
+	} else {
+		sw->budget -= SW_COST + pkt->len;
 		ok = out->ops->output(out, pkt);
+	}
 	if (likely(ok)) {
 		out->count.out++;
 		out->count.out_bytes += pkt->len;
@@ -64,23 +75,64 @@ static inline void deliver(struct sw_port *out, struct sw_packet *pkt)
 	}
 }
 
-static void flood(struct sw *sw, struct sw_port *in, struct sw_packet *pkt)
+/* May packets go from a port to another one? */
+static inline bool may_go(const struct sw_port *in, const struct sw_port *out)
+{
+	return out && out != in && !out->gone && !(in->isolated && out->isolated);
+}
+
+/* Deliver a packet to all ports from task->next on, or up to where the budget ends. */
+static void flood(struct sw_port *in, struct sw_packet *pkt, struct sw_task *task)
 {
 	struct sw_source *from = pkt->from;
-	unsigned int i;
+	struct sw *sw = in->sw;
 
 	/* The frames stay with the source: all others get copies. */
 	pkt->from = NULL;
-	for (i = 0; i < sw->nr_ports; i++)
-		if (sw->list[i] != in && !(in->isolated && sw->list[i]->isolated))
-			deliver(sw->list[i], pkt);
+	for (; task->next <= sw->last_port; task->next++) {
+		struct sw_port *out = sw->ports[task->next];
+
+		if (!may_go(in, out))
+			continue;
+		if (sw->budget <= 0)
+			break;
+		/* Another port may have that number now. */
+		if (task->id != out->id)
+			task->at = 0;
+		task->id = out->id;
+		deliver(out, pkt, &task->at);
+		if (task->at)
+			break;
+	}
 	pkt->from = from;
+}
+
+/* Do what is to be done with a packet; return true if nothing is left. */
+static bool perform(struct sw_port *in, struct sw_packet *pkt, struct sw_task *task)
+{
+	struct sw *sw = in->sw;
+	struct sw_port *out = task->to <= SW_PORTS ? sw->ports[task->to] : NULL;
+
+	if (task->to == TPSWITCH_FLOOD) {
+		flood(in, pkt, task);
+		return task->next > sw->last_port;
+	}
+	if (may_go(in, out) && (!task->id || task->id == out->id)) {
+		task->id = out->id;
+		deliver(out, pkt, &task->at);
+		return !task->at;
+	}
+	if (task->to == SW_TO_REFUSED)
+		in->count.in_spoofed++;
+	else
+		in->count.in_nowhere++;
+	return true;
 }
 
 /* Limits and the mirror of the port that a packet comes from */
 static bool special(struct sw_port *in, struct sw_packet *pkt)
 {
-	if (sw_port_limited(in, pkt->len)) {
+	if (sw_port_limited(in, pkt)) {
 		in->count.in_limited++;
 		return false;
 	}
@@ -125,20 +177,25 @@ static bool odd(struct sw_port *in, struct sw_packet *pkt, unsigned int n,
 	return true;
 }
 
-/* Deliver a packet to the port, or ports, that lookup has found. */
-static void forward(struct sw_port *in, struct sw_packet *pkt, unsigned int to)
+/*
+ * Deliver a packet to the port, or ports, that lookup has found; return false if more is
+ * to be done by sw_resume().
+ */
+static bool forward(struct sw_source *src, struct sw_packet *pkt, unsigned int to)
 {
-	struct sw *sw = in->sw;
-	struct sw_port *out = to <= SW_PORTS ? sw->ports[to] : NULL;
+	struct sw_task task = { .to = to, .next = 1 };
+	struct sw_job *job = &src->job;
 
-	if (out && out != in && !out->gone && !(in->isolated && out->isolated))
-		deliver(out, pkt);
-	else if (to == TPSWITCH_FLOOD)
-		flood(sw, in, pkt);
-	else if (to == SW_TO_REFUSED)
-		in->count.in_spoofed++;
-	else
-		in->count.in_nowhere++;
+	if (likely(perform(src->port, pkt, &task)))
+		return true;
+	job->nr = pkt->nr;
+	job->len = pkt->len;
+	job->task = task;
+	job->has_meta = pkt->meta;
+	if (pkt->meta)
+		job->meta = *pkt->meta;
+	memcpy(job->frag, pkt->frag, pkt->nr * sizeof(*pkt->frag));
+	return false;
 }
 
 /* Does one of the frames of a device have metadata that a port needs? */
@@ -153,8 +210,8 @@ static bool any_meta(const struct sw_port *out, const struct sw_frag *frag,
 	return flags & TP4_META;
 }
 
-/* Deliver a packet of one frame, perhaps with metadata. */
-static void forward_one(struct sw_source *src, struct sw_frag *frag,
+/* Deliver a packet of one frame, perhaps with metadata; false: not all of it. */
+static bool forward_one(struct sw_source *src, struct sw_frag *frag,
 			unsigned int to)
 {
 	struct sw_packet pkt = {
@@ -162,27 +219,43 @@ static void forward_one(struct sw_source *src, struct sw_frag *frag,
 	};
 	struct tpacket4_meta meta;
 
-	if ((frag->flags & TP4_META) && !read_meta(&pkt, &meta))
-		src->port->count.in_errors++;
-	else
-		forward(src->port, &pkt, to);
+	if (!(frag->flags & TP4_META) || read_meta(&pkt, &meta))
+		return forward(src, &pkt, to);
+	src->port->count.in_errors++;
+	return true;
 }
 
-/* Deliver packets of one frame that are for the same port. */
-static void forward_run(struct sw_source *src, struct sw_frag *frag,
-			unsigned int n, const struct sw_run *run)
+static unsigned int forward_each(struct sw_source *src, struct sw_frag *frag,
+				 unsigned int n, unsigned int to)
+{
+	struct sw_port *in = src->port;
+	unsigned int i;
+
+	for (i = 0; i < n && in->sw->budget > 0; i++) {
+		in->count.in++;
+		in->count.in_bytes += frag[i].len;
+		if (!forward_one(src, frag + i, to))
+			break;
+	}
+	return i;
+}
+
+/*
+ * Deliver packets of one frame that are for the same port; return the number of those
+ * with which nothing more is to be done.
+ */
+static unsigned int forward_run(struct sw_source *src, struct sw_frag *frag,
+				unsigned int n, const struct sw_run *run)
 {
 	struct sw_port *in = src->port, *out;
 	u64 bytes = run->bytes;
 	struct sw *sw = in->sw;
 	unsigned int i;
 
-	in->count.in += n;
-	in->count.in_bytes += bytes;
 	out = run->to <= SW_PORTS ? sw->ports[run->to] : NULL;
-	if (unlikely(!out || out == in || out->gone || out->mirror ||
-		     (in->isolated && out->isolated)))
-		goto one_by_one;
+	if (unlikely(!may_go(in, out) || out->mirror ||
+		     (long)run->bytes > sw->budget))
+		return forward_each(src, frag, n, run->to);
 	if (src->is_dev && out->ops->forward &&
 	    (out->meta || !src->port->meta || !any_meta(out, frag, n)))
 		i = out->ops->forward(out, src, frag, n, &bytes);
@@ -190,19 +263,21 @@ static void forward_run(struct sw_source *src, struct sw_frag *frag,
 		 !(src->is_dev && src->port->meta && any_meta(out, frag, n)))
 		i = out->ops->burst(out, frag, n, &bytes);
 	else
-		goto one_by_one;
+		return forward_each(src, frag, n, run->to);
 	sw_mark_dirty(out);
+	in->count.in += n;
+	in->count.in_bytes += run->bytes;
 	out->count.out += i;
 	out->count.out_bytes += bytes;
 	out->count.out_drops += n - i;
-	return;
-
-one_by_one:
-	for (i = 0; i < n; i++)
-		forward_one(src, frag + i, run->to);
+	sw->budget -= run->bytes + n * SW_COST;
+	return n;
 }
 
-/* Deliver a packet that needs attention; return its number of frames. */
+/*
+ * Deliver a packet that needs attention; return its number of frames, or 0 if more is to
+ * be done with it.
+ */
 static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 				unsigned int n)
 {
@@ -211,6 +286,7 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 	struct sw_packet pkt = {
 		.frag = frag, .nr = 1, .len = frag->len, .from = src,
 	};
+	unsigned int to;
 
 	if (!odd(in, &pkt, n, &meta))
 		return pkt.nr;
@@ -220,13 +296,23 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 	}
 	in->count.in++;
 	in->count.in_bytes += pkt.len;
-	if (!in->special || special(in, &pkt))
-		forward(in, &pkt, sw_lookup(in->sw, in, frag->data, frag->len));
-	return pkt.nr;
+	if (in->special && !special(in, &pkt))
+		return pkt.nr;
+	to = sw_lookup(in->sw, in, frag->data, frag->len);
+	return forward(src, &pkt, to) ? pkt.nr : 0;
+}
+
+/* Publish what was delivered. */
+static void publish(struct sw *sw, bool more)
+{
+	flush(sw);
+	/* After a full batch there is another one, or poll_sources() sees none. */
+	if (!more || ++sw->deferred >= DEFER)
+		sw_wake(sw);
 }
 
 /**
- * sw_forward - deliver a batch of packets
+ * sw_forward - deliver a batch of packets, or as many as the budget is for
  * @src: where they come from
  * @frag: their frames
  * @n: number of frames, of whole packets
@@ -235,25 +321,49 @@ void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 {
 	struct sw_port *in = src->port;
 	struct sw_run runs[SW_FRAGS + 1], *run = runs;
-	unsigned int i = 0, nr = 1;
+	unsigned int i = 0, nr = 1, odd;
+	struct sw *sw = in->sw;
 
 	src->kept = 0;
+	sw->budget = SW_BUDGET;
 	if (likely(!in->special))
-		nr = sw_lookup_batch(in->sw, src, frag, n, runs);
+		nr = sw_lookup_batch(sw, src, frag, n, runs);
 	else
 		*run = (struct sw_run){ .to = SW_TO_ODD, .end = n };
 	for (; nr; nr--, run++) {
-		if (likely(run->to != SW_TO_ODD) && i < run->end) {
-			forward_run(src, frag + i, run->end - i, run);
-			i = run->end;
+		if (likely(run->to != SW_TO_ODD) && i < run->end)
+			i += forward_run(src, frag + i, run->end - i, run);
+		else while (i < run->end && sw->budget > 0) {
+			odd = forward_odd(src, frag + i, run->end - i);
+			if (!odd)
+				break;
+			i += odd;
 		}
-		while (unlikely(i < run->end))
-			i += forward_odd(src, frag + i, run->end - i);
+		if (unlikely(i < run->end))
+			break;
 	}
 	/* All is copied, or kept: a program that does both is woken up once. */
-	src->ops->done(src, frag, n);
-	flush(in->sw);
-	/* After a full batch there is another one, or poll_sources() sees none. */
-	if (n < SW_BATCH || ++in->sw->deferred >= DEFER)
-		sw_wake(in->sw);
+	src->ops->done(src, frag, i);
+	publish(sw, n >= SW_BATCH || i < n);
+}
+
+/**
+ * sw_resume - go on with a packet that took more than the budget
+ * @src: where it comes from
+ */
+void sw_resume(struct sw_source *src)
+{
+	struct sw_job *job = &src->job;
+	struct sw_packet pkt = {
+		.frag = job->frag, .nr = job->nr, .len = job->len,
+		.meta = job->has_meta ? &job->meta : NULL,
+	};
+
+	src->kept = 0;
+	src->port->sw->budget = SW_BUDGET;
+	if (perform(src->port, &pkt, &job->task)) {
+		src->ops->done(src, job->frag, job->nr);
+		job->nr = 0;
+	}
+	publish(src->port->sw, true);
 }

@@ -15,6 +15,9 @@
 /* As the kernel's TCP_MIN_GSO_SIZE: a packet has few segments. */
 #define MIN_GSO		48
 
+/* More than any stack writes */
+#define MAX_HEADERS	512
+
 #define TCP_FIN		0x01
 #define TCP_PSH		0x08
 #define TCP_CWR		0x80
@@ -41,16 +44,28 @@ static void put32(u8 *p, u32 v)
 	put16(p + 2, v);
 }
 
-/* The sum of 16-bit words, not folded */
+/*
+ * The sum of 16-bit words, not folded. It does not depend on the byte order in which
+ * words are added, but for the order of its own two bytes.
+ */
 static u64 sum(const u8 *p, u32 len, u64 s)
 {
-	u16 word;
+	u64 words = 0, word;
 
-	for (; len >= 2; len -= 2, p += 2) {
-		memcpy(&word, p, 2);
-		s += ntohs(word);
+	for (; len >= 8; len -= 8, p += 8) {
+		memcpy(&word, p, 8);
+		words += word;
+		words += words < word;
 	}
-	return len ? s + (*p << 8) : s;
+	word = 0;
+	memcpy(&word, p, len);
+	words += word;
+	words += words < word;
+	words = (words & 0xffffffff) + (words >> 32);
+	words = (words & 0xffff) + (words >> 16 & 0xffff) + (words >> 32);
+	words = (words & 0xffff) + (words >> 16);
+	words = (words & 0xffff) + (words >> 16);
+	return s + ntohs(words);
 }
 
 static u16 fold(u64 s)
@@ -148,7 +163,7 @@ static bool find_headers(const u8 *p, u32 len, struct headers *h)
 	else
 		return false;
 	return h->len >= h->l4 + (h->proto == IPPROTO_TCP ? 20 : 8) &&
-	       h->len < len;
+	       h->len <= len;
 }
 
 /* Finish the headers of a segment. */
@@ -182,41 +197,83 @@ static void finish(u8 *p, u32 len, const struct headers *h, u32 number)
 	put16(csum, s || h->proto != IPPROTO_UDP ? s : 0xffff);
 }
 
+/**
+ * sw_segments - count the packets that the network will see
+ * @pkt: packet, perhaps with checked metadata
+ *
+ * Return: their number, or one that is not much above it.
+ */
+u32 sw_segments(const struct sw_packet *pkt)
+{
+	if (!pkt->meta || !(pkt->meta->flags & TP4_META_GSO))
+		return 1;
+	return (pkt->len + pkt->meta->gso_size - 1) / pkt->meta->gso_size;
+}
+
 static bool output(struct sw_port *out, const u8 *data, u32 len)
 {
 	struct sw_frag frag = { .data = data, .len = len };
 	struct sw_packet pkt = { .frag = &frag, .nr = 1, .len = len };
 
+	out->sw->budget -= SW_COST + len;
 	return out->ops->output(out, &pkt);
 }
 
-static bool segment(struct sw_port *out, const u8 *p, u32 len, u32 size)
+/* Copy a part of a packet to one piece. */
+static void copy(u8 *to, const struct sw_packet *pkt, u32 at, u32 len)
 {
-	static u8 buf[SW_LEN];
+	const struct sw_frag *f = pkt->frag;
+	u32 n;
+
+	for (; at >= f->len; f++)
+		at -= f->len;
+	for (; len; len -= n, to += n, f++, at = 0) {
+		n = f->len - at < len ? f->len - at : len;
+		memcpy(to, f->data + at, n);
+	}
+}
+
+/* Deliver segments from the byte *at on, until the budget is used up. */
+static bool segment(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
+{
+	static u8 head[MAX_HEADERS], buf[SW_LEN];
+	const u32 size = pkt->meta->gso_size, len = pkt->len;
 	struct headers h;
-	u32 at, part, i;
+	u32 part, i;
 
-	if (!find_headers(p, len, &h))
+	part = len < sizeof(head) ? len : sizeof(head);
+	/* It may change at any time, so it is looked at where it does not. */
+	copy(head, pkt, 0, part);
+	if (!find_headers(head, part, &h) || h.len >= len) {
+		*at = 0;
 		return false;
-	for (at = h.len, i = 0; at < len; at += part, i++) {
-		bool last = len - at <= size;
+	}
+	/* It may have changed since the last segment, too. */
+	i = *at > h.len ? (*at - h.len) / size : 0;
+	for (*at = h.len + i * size; *at < len; *at += part, i++) {
+		bool last = len - *at <= size;
 
-		part = last ? len - at : size;
-		memcpy(buf, p, h.len);
-		memcpy(buf + h.len, p + at, part);
+		if (i && out->sw->budget <= 0)
+			return true;
+		part = last ? len - *at : size;
+		memcpy(buf, head, h.len);
+		copy(buf + h.len, pkt, *at, part);
 		if (h.proto == IPPROTO_TCP) {
 			u8 *tcp = buf + h.l4;
 
-			put32(tcp + 4, get32(tcp + 4) + (at - h.len));
+			put32(tcp + 4, get32(tcp + 4) + (*at - h.len));
 			if (!last)
 				tcp[13] &= ~(TCP_FIN | TCP_PSH);
 			if (i)
 				tcp[13] &= ~TCP_CWR;
 		}
 		finish(buf, h.len + part, &h, i);
-		if (!output(out, buf, h.len + part))
+		if (!output(out, buf, h.len + part)) {
+			*at = 0;
 			return false;
+		}
 	}
+	*at = 0;
 	return true;
 }
 
@@ -224,25 +281,22 @@ static bool segment(struct sw_port *out, const u8 *p, u32 len, u32 size)
  * sw_offload - deliver a packet to a port without metadata
  * @out: port
  * @pkt: packet with checked metadata
+ * @at: where to go on, 0 at first; set to where to go on when there is budget again, or
+ *      to 0 if all is done
  *
  * Return: false if it was dropped, or a part of it.
  */
-bool sw_offload(struct sw_port *out, const struct sw_packet *pkt)
+bool sw_offload(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
 {
 	const struct tpacket4_meta *meta = pkt->meta;
 	static u8 buf[SW_LEN];
-	unsigned int i;
-	u32 at = 0;
 	u16 csum;
 
 	if (meta->flags & TP4_META_CSUM_CRC32C)
 		return false;
-	for (i = 0; i < pkt->nr; i++) {
-		memcpy(buf + at, pkt->frag[i].data, pkt->frag[i].len);
-		at += pkt->frag[i].len;
-	}
 	if (meta->flags & TP4_META_GSO)
-		return segment(out, buf, pkt->len, meta->gso_size);
+		return segment(out, pkt, at);
+	copy(buf, pkt, 0, pkt->len);
 	csum = fold(sum(buf + meta->csum_start, pkt->len - meta->csum_start,
 			0));
 	put16(buf + meta->csum_start + meta->csum_offset, csum ? csum : 0xffff);

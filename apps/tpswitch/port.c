@@ -27,6 +27,7 @@ int sw_port_add(struct sw *sw, struct sw_port *port, const char *name)
 		return -ENOSPC;
 	port->nr = nr;
 	port->sw = sw;
+	port->id = ++sw->ids;
 	port->learning = true;
 	port->from = port->to = &sw->macs->none;
 	if (name)
@@ -34,6 +35,8 @@ int sw_port_add(struct sw *sw, struct sw_port *port, const char *name)
 	else
 		snprintf(port->name, sizeof(port->name), "ring%u", nr);
 	sw->ports[nr] = port;
+	if (nr > sw->last_port)
+		sw->last_port = nr;
 	sw->list[sw->nr_ports++] = port;
 	return nr;
 }
@@ -75,6 +78,8 @@ void sw_port_reap(struct sw *sw)
 		sw_mirror_set(port, NULL);
 		port->ops->free(port);
 	}
+	while (sw->last_port && !sw->ports[sw->last_port])
+		sw->last_port--;
 }
 
 /**
@@ -101,22 +106,23 @@ struct sw_port *sw_port_find(struct sw *sw, const char *name)
 }
 
 /* Add what a time has brought, up to a tenth of a second. */
-static void refill(struct sw_bucket *b, u64 ns, double least)
+static void refill(struct sw_bucket *b, u64 ns)
 {
 	double most = b->rate / 10.0;
 
-	if (most < least)
-		most = least;
+	if (most < 1)
+		most = 1;
 	b->tokens += b->rate * (ns / 1e9);
 	if (b->tokens > most)
 		b->tokens = most;
 }
 
-static bool take(struct sw_bucket *b, u32 n)
+/* What is above what is left is taken from what comes. */
+static bool take(struct sw_bucket *b, double n)
 {
 	if (!b->rate)
 		return true;
-	if (b->tokens < n)
+	if (b->tokens < 1)
 		return false;
 	b->tokens -= n;
 	return true;
@@ -125,21 +131,21 @@ static bool take(struct sw_bucket *b, u32 n)
 /**
  * sw_port_limited - count a packet for the limits of the port that sends it
  * @port: port
- * @len: bytes of the packet
+ * @pkt: packet
  *
  * Return: true if the packet is above a limit and must be dropped.
  */
-bool sw_port_limited(struct sw_port *port, u32 len)
+bool sw_port_limited(struct sw_port *port, const struct sw_packet *pkt)
 {
 	u64 ns = port->sw->now - port->refilled;
 
 	if (ns) {
-		/* at least one packet, of the maximum length */
-		refill(&port->pps, ns, 1);
-		refill(&port->bps, ns, SW_LEN * 8);
+		refill(&port->pps, ns);
+		refill(&port->bps, ns);
 		port->refilled = port->sw->now;
 	}
-	return !take(&port->pps, 1) || !take(&port->bps, len * 8);
+	return !take(&port->pps, sw_segments(pkt)) ||
+	       !take(&port->bps, pkt->len * 8.0);
 }
 
 /**

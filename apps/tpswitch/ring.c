@@ -167,7 +167,7 @@ static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 			/* Not a packet to anyone who looks at the frames */
 			refuse = w.flags & TP4_PKT_CONT;
 			f->flags = 0;
-			f->error = EMSGSIZE;
+			f->error = refuse ? SW_MORE : EMSGSIZE;
 			start = n;
 		} else if (!(w.flags & TP4_PKT_CONT)) {
 			start = n;
@@ -175,13 +175,11 @@ static unsigned int ring_input(struct sw_source *src, struct sw_frag *frag)
 	}
 	if (unlikely(n - start == SW_CHAIN)) {
 		/* Too many frames: this part and the rest are refused. */
-		refuse = true;
 		for (; start < n; start++) {
 			frag[start].flags = 0;
-			frag[start].error = EMSGSIZE;
+			frag[start].error = SW_MORE;
 		}
 	}
-	r->refuse = refuse;
 	return start;
 }
 
@@ -195,11 +193,16 @@ static void ring_done(struct sw_source *src, const struct sw_frag *frag,
 	for (i = n; i--; ) {
 		const struct sw_frag *f = frag + i;
 		struct tpacket4_desc *d = &r->tx[(r->tx_next + i) & r->tx_mask];
+		u64 word = f->word;
 
-		if (unlikely(f->word & TP4_WORD_ERROR))
+		if (unlikely(word & TP4_WORD_ERROR)) {
 			r->port.count.in_errors++;
-		__atomic_store_n(sw_word_of(d), f->word, __ATOMIC_RELEASE);
+			if (f->error == SW_MORE)
+				word = make_word(f->len, f->offset, EMSGSIZE, 0);
+		}
+		__atomic_store_n(sw_word_of(d), word, __ATOMIC_RELEASE);
 	}
+	r->refuse = n ? frag[n - 1].error == SW_MORE : r->refuse;
 	r->tx_next += n;
 	r->tx_done = true;
 	sw_mark_waking(&r->port);

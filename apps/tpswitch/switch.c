@@ -7,7 +7,7 @@
 
 #include "tpswitch.h"
 
-/* Rounds between two looks at what has become active meanwhile */
+/* Most rounds between two looks at what has become active meanwhile */
 #define ROUNDS		16
 
 /* How often a full device is kicked again, in milliseconds */
@@ -96,18 +96,26 @@ static void wait_for_events(struct sw *sw, int timeout)
 	}
 }
 
-/* Poll all active sources once. */
-static void poll_sources(struct sw *sw)
+/* Poll all active sources once; return how many bytes they have forwarded. */
+static long poll_sources(struct sw *sw)
 {
 	struct sw_frag frag[SW_FRAGS];
 	unsigned int i, n, left = 0;
+	long spent = 0;
 
 	for (i = 0; i < sw->nr_active; i++) {
 		struct sw_source *src = sw->active[i];
 
+		if (unlikely(src->job.nr) && !src->port->gone) {
+			sw_resume(src);
+			spent += SW_BUDGET - sw->budget;
+			sw->active[left++] = src;
+			continue;
+		}
 		n = src->port->gone ? 0 : src->ops->input(src, frag);
 		if (n) {
 			sw_forward(src, frag, n);
+			spent += SW_BUDGET - sw->budget;
 			src->idle = 0;
 			sw->active[left++] = src;
 			continue;
@@ -122,6 +130,7 @@ static void poll_sources(struct sw *sw)
 		sw->active[left++] = src;
 	}
 	sw->nr_active = left;
+	return spent;
 }
 
 /**
@@ -131,14 +140,17 @@ static void poll_sources(struct sw *sw)
 void sw_run(struct sw *sw)
 {
 	unsigned int round = 0;
+	long spent = 0;
 
 	while (!sw->stop) {
-		if (!sw->nr_active)
+		if (!sw->nr_active) {
 			wait_for_events(sw, sw->stalled ? RETRY : -1);
-		else if (!(++round % ROUNDS))
+		} else if (!(++round % ROUNDS) || spent > SW_BUDGET) {
 			wait_for_events(sw, 0);
+			spent = 0;
+		}
 		sw_read_clock(sw);
-		poll_sources(sw);
+		spent += poll_sources(sw);
 		if (unlikely(sw->stalled))
 			sw_dev_retry(sw);
 		if (unlikely(sw->gone)) {

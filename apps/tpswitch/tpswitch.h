@@ -23,7 +23,20 @@ typedef __u64 u64;
 #define SW_FRAGS	(SW_BATCH + SW_CHAIN)
 #define SW_LEN		(65535 + 18)	/* most bytes of a packet */
 #define SW_NAME		24
-#define SW_KEPT		255		/* no errno */
+
+/* No errnos: the receiver of the packet has kept the frame; it is refused with %EMSGSIZE,
+ * as is the rest of its packet, which is in the next frames
+ */
+#define SW_KEPT		255
+#define SW_MORE		254
+
+/*
+ * A source forwards about as many bytes as these until it is the next one's turn, and
+ * each copy or segment of a packet counts as SW_COST bytes more. So one source makes
+ * others wait for some 100 us, whatever it sends.
+ */
+#define SW_BUDGET	(256 << 10)
+#define SW_COST		256
 
 /* Bits of sw_frag.word that descriptors set, and those that need attention: of the
  * kernel's descriptors, the second
@@ -77,8 +90,7 @@ struct sw_event {
  * @len: bytes
  * @offset: of the data from the start of the frame
  * @flags: %TP4_PKT_CONT, %TP4_META
- * @error: the frame's packet is refused with this errno; %SW_KEPT: the receiver
- *         of the packet has kept the frame
+ * @error: the frame's packet is refused with this errno, or %SW_KEPT or %SW_MORE
  * @data: the packet's data
  */
 struct sw_frag {
@@ -126,6 +138,37 @@ struct sw_source_ops {
 };
 
 /**
+ * struct sw_task - what is to be done with a packet
+ * @to: what the lookup has found
+ * @next: number of the next port that gets it, if it is for all
+ * @at: first byte of the next segment for this port; 0: it has got nothing
+ * @id: this port; 0: none has got anything
+ */
+struct sw_task {
+	unsigned int to, next;
+	u32 at;
+	u64 id;
+};
+
+/**
+ * struct sw_job - a packet that more is to be done with
+ * @nr: number of its frames, which stay in its source's ring; 0: there is none
+ * @len: bytes
+ * @task: what is left to be done
+ * @has_meta: @meta is valid
+ * @meta: checked metadata
+ * @frag: checked frames
+ */
+struct sw_job {
+	unsigned int nr;
+	u32 len;
+	struct sw_task task;
+	bool has_meta;
+	struct tpacket4_meta meta;
+	struct sw_frag frag[SW_FRAGS];
+};
+
+/**
  * struct sw_source - a ring that packets come from
  * @ops: its operations
  * @ev: becomes active by this
@@ -135,6 +178,7 @@ struct sw_source_ops {
  *          has written their metadata
  * @idle: number of polls without a packet
  * @kept: number of frames of the batch that receivers have kept
+ * @job: a packet that took more than @sw.budget
  */
 struct sw_source {
 	const struct sw_source_ops *ops;
@@ -144,6 +188,7 @@ struct sw_source {
 	bool is_dev;
 	unsigned int idle;
 	unsigned int kept;
+	struct sw_job job;
 };
 
 /**
@@ -209,6 +254,7 @@ struct sw_counters {
  * @sw: its switch
  * @name: its name
  * @nr: its number, 1 to %SW_PORTS
+ * @id: a number that no other port ever had
  * @meta: it takes metadata
  * @dirty: it is in sw->dirty
  * @waking: it is in sw->waking
@@ -232,6 +278,7 @@ struct sw_port {
 	const struct sw_port_ops *ops;
 	struct sw *sw;
 	unsigned int nr;
+	u64 id;
 	bool meta, dirty, waking, special, gone, learning, isolated;
 	struct sw_counters count;
 	struct sw_mac *from, *to;
@@ -275,6 +322,9 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @ports: the ports by number, or NULL
  * @list: the ports
  * @nr_ports: their number
+ * @last_port: the highest number that a port has
+ * @ids: number of ports that there ever were
+ * @budget: how many bytes the current source may still forward
  * @active: the sources that are polled
  * @nr_active: their number
  * @dirty: ports with packets that are not published
@@ -310,7 +360,9 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
 struct sw {
 	struct sw_port *ports[SW_PORTS + 1];
 	struct sw_port *list[SW_PORTS];
-	unsigned int nr_ports;
+	unsigned int nr_ports, last_port;
+	u64 ids;
+	long budget;
 	struct sw_source **active;
 	unsigned int nr_active, max_active;
 	struct sw_port *dirty[SW_PORTS];
@@ -353,11 +405,12 @@ int sw_port_add(struct sw *sw, struct sw_port *port, const char *name);
 void sw_port_remove(struct sw_port *port);
 void sw_port_reap(struct sw *sw);
 struct sw_port *sw_port_find(struct sw *sw, const char *name);
-bool sw_port_limited(struct sw_port *port, u32 len);
+bool sw_port_limited(struct sw_port *port, const struct sw_packet *pkt);
 void sw_port_set_special(struct sw_port *port);
 
 /* forward.c */
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n);
+void sw_resume(struct sw_source *src);
 void sw_wake(struct sw *sw);
 
 /* lookup.c */
@@ -403,7 +456,8 @@ void sw_dev_retry(struct sw *sw);
 bool sw_meta_ok(const struct tpacket4_meta *meta, u32 len);
 void sw_meta_copy(struct tpacket4_meta *to, const struct tpacket4_meta *from,
 		  u32 len);
-bool sw_offload(struct sw_port *out, const struct sw_packet *pkt);
+bool sw_offload(struct sw_port *out, const struct sw_packet *pkt, u32 *at);
+u32 sw_segments(const struct sw_packet *pkt);
 
 /* mirror.c */
 int sw_mirror_set(struct sw_port *port, const char *file);

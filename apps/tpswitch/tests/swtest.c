@@ -26,7 +26,7 @@
 #define NR		256	/* slots of a ring */
 #define SIZE		2048	/* bytes of a frame */
 
-/* A program's end of a port: frames 0 to NR - 1 are for Rx, the rest for Tx */
+/* A program's end of a port: frames NR to 2 * NR - 1 are for Tx, the others for Rx */
 struct client {
 	struct tp4_socket s;
 	struct tp4_area area;
@@ -139,22 +139,22 @@ static unsigned long counter(int port, const char *name)
 
 static int join_opt(struct client *c, struct tp4_options opt)
 {
-	__u64 frames[NR];
+	__u64 frames[64 * NR];
 	unsigned int i;
 
-	memset(c, 0, sizeof(*c));
-	if (tp4_area_create(&c->area, 2 * NR, SIZE))
-		exit(1);
-	opt.area = &c->area;
 	if (!opt.rx_nr)
 		opt.rx_nr = NR;
+	memset(c, 0, sizeof(*c));
+	if (tp4_area_create(&c->area, opt.rx_nr + NR, SIZE))
+		exit(1);
+	opt.area = &c->area;
 	opt.tx_nr = NR;
 	c->port = tp4_connect(&c->s, path, &opt);
 	if (c->port < 0)
 		return c->port;
-	for (i = 0; i < NR; i++)
-		frames[i] = i;
-	tp4_ring_post(&c->s.rx, frames, NR);
+	for (i = 0; i < opt.rx_nr; i++)
+		frames[i] = i < NR ? i : i + NR;
+	tp4_ring_post(&c->s.rx, frames, opt.rx_nr);
 	c->next = NR;
 	return c->port;
 }
@@ -508,12 +508,13 @@ static void announce_mac(struct client *c, __u64 mac)
 	struct tpacket4_desc d = { .idx = c->next, .len = 60 };
 	__u8 *p = tp4_frame(&c->area, c->next);
 
+	/* There are as many frames as slots. */
+	if (!tp4_ring_free(&c->s.tx))
+		check(sent(c), "stuck");
 	if (++c->next == 2 * NR)
 		c->next = NR;
 	set_mac(p, 0xffff);
 	set_mac64(p + 6, mac);
-	if (!tp4_ring_free(&c->s.tx))
-		check(sent(c), "stuck");
 	tp4_ring_send(&c->s.tx, &d, 1);
 	if (tp4_need_kick(&c->s))
 		tp4_kick(&c->s, MSG_DONTWAIT);
@@ -1495,6 +1496,109 @@ static void metadata(void)
 	leave(&c[2]);
 }
 
+/*
+ * A packet of 64 KB in segments of 48 bytes, for an address that may be unknown; its
+ * frames are all the same.
+ */
+static void post_gso(struct client *c, unsigned int to, unsigned int size)
+{
+	const unsigned int frames = 32, most = SIZE - 64;
+	struct tpacket4_desc d[32];
+	struct tpacket4_meta *m;
+	unsigned int i, len;
+	__u8 *p;
+
+	make_tcp(c, &d[0], most);
+	len = frames * most;
+	p = tp4_frame(&c->area, NR) + 64;
+	set_mac(p, to);
+	p[16] = (len - 14) >> 8;
+	p[17] = len - 14;
+	m = (struct tpacket4_meta *)tp4_frame(&c->area, NR);
+	if (size)
+		tp4_meta_gso(m, 1, size);
+	for (i = 0; i < frames; i++) {
+		d[i] = d[0];
+		d[i].flags = i + 1 < frames ? TP4_PKT_CONT : 0;
+	}
+	d[0].flags |= TP4_META;
+	tp4_ring_send(&c->s.tx, d, frames);
+}
+
+/*
+ * Another program's packets have a turn, however much work one has posted: packets of
+ * the first that the receiver gets before that of the second.
+ */
+static unsigned int before_others(struct client *attacker, struct client *other,
+				  struct client *receiver, unsigned int to,
+				  unsigned int size)
+{
+	unsigned int n = 0, len, i;
+
+	drain(receiver);
+	kill(switch_pid, SIGSTOP);
+	for (i = 0; i < 8; i++)
+		post_gso(attacker, to, size);
+	tp4_kick(&attacker->s, MSG_DONTWAIT);
+	send_mac(other, 2, 9, 77, 1);
+	kill(switch_pid, SIGCONT);
+	while ((len = receive_in(receiver, 10000)) != 77 &&
+	       check(len, "not received after %u packets", n))
+		n++;
+	check(sent(attacker), "stuck");
+	check(sent(other), "stuck");
+	return n;
+}
+
+static void turns(void)
+{
+	enum { MANY = 60 };
+	static struct client c[3], more[MANY];
+	unsigned int i, n;
+
+	start(NULL, NULL);
+	check(ctl("quota each ports=100 slots=1M bytes=1G"), "%s", out);
+	if (join_opt(&c[2], (struct tp4_options){ .rx_nr = 64 * NR }) < 0 ||
+	    join_opt(&c[0], (struct tp4_options){ .meta = 1 }) < 0 ||
+	    !join(&c[1]))
+		return;
+	send_now(&c[2], 0xffff, 2);
+	/* 1365 segments each, of which a turn is for less */
+	n = before_others(&c[0], &c[1], &c[2], 2, 48);
+	check(n < 2500, "%u segments", n);
+	/* To all ports: one packet takes more than a turn */
+	for (i = 0; i < MANY; i++)
+		if (!join(&more[i]))
+			return;
+	n = before_others(&c[0], &c[1], &c[2], 0xffff, 0);
+	check(n < 3, "%u packets", n);
+	for (i = 0; i < 3; i++)
+		leave(&c[i]);
+	for (i = 0; i < MANY; i++)
+		leave(&more[i]);
+}
+
+/* A limit of packets counts segments. */
+static void limited_segments(void)
+{
+	struct client c[2];
+	unsigned int i;
+
+	start(NULL, NULL);
+	if (join_opt(&c[0], (struct tp4_options){ .meta = 1 }) < 0 || !join(&c[1]))
+		return;
+	check(ctl("limit ring1 pps=1000"), "%s", out);
+	msleep(200);
+	for (i = 0; i < 10; i++) {
+		post_gso(&c[0], 2, 500);
+		check(sent(&c[0]), "not sent");
+	}
+	/* 131 segments each, of which a tenth of a second has 100 */
+	check(counter(1, "in_limited") > 5, "%s", out);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
 /* --- fuzzing ------------------------------------------------------------- */
 
 /* A program that writes anything anywhere, while two others go on */
@@ -1809,6 +1913,8 @@ static const struct {
 	{ "commands", commands },
 	{ "lookups", lookups },
 	{ "metadata", metadata },
+	{ "turns", turns },
+	{ "limited_segments", limited_segments },
 	{ "late_kick", late_kick },
 	{ "evicted", evicted },
 	{ "lingering_files", lingering_files },
