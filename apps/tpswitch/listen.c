@@ -3,16 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include "tpacket4_port.h"
 #include "tpswitch.h"
-
-/* Connections that have not sent their message yet */
-#define WAITING		64
 
 /**
  * struct sw_listener - the socket that programs connect to
@@ -21,14 +17,15 @@
  * @fd: the socket
  * @waiting: connections, the oldest one first
  * @nr: their number
+ * @most: how many there may be
  * @evicted: the one that made room for another last: an event of it may be due
  */
 struct sw_listener {
 	struct sw_event ev;
 	struct sw *sw;
 	int fd;
-	struct sw_client *waiting[WAITING];
-	unsigned int nr;
+	struct sw_client *waiting[SW_WAITING];
+	unsigned int nr, most;
 	struct sw_client *evicted;
 };
 
@@ -44,27 +41,6 @@ struct sw_client {
 	int fd;
 };
 
-static void *close_in_thread(void *fd)
-{
-	close((intptr_t)fd);
-	return NULL;
-}
-
-/*
- * Close a file of a stranger. Closing a memfd does not block, but closing a file
- * of FUSE waits for the program that serves it.
- */
-static void close_foreign(int fd)
-{
-	pthread_t thread;
-
-	if (fcntl(fd, F_GET_SEALS) >= 0)
-		close(fd);
-	else if (!pthread_create(&thread, NULL, close_in_thread,
-				 (void *)(intptr_t)fd))
-		pthread_detach(thread);
-}
-
 static void client_close(struct sw_client *c)
 {
 	struct sw_listener *l = c->listener;
@@ -77,7 +53,7 @@ static void client_close(struct sw_client *c)
 		l->waiting[i] = l->waiting[i + 1];
 	/* What it has sent may have files, too: this closes it later. */
 	(void)epoll_ctl(l->sw->epoll, EPOLL_CTL_DEL, c->fd, NULL);
-	close_foreign(c->fd);
+	sw_close_foreign(c->fd);
 	c->fd = -1;
 }
 
@@ -103,7 +79,7 @@ static void take_files(struct msghdr *msg, int *files)
 			if (nr < TP4_PORT_FILES)
 				files[nr++] = fd;
 			else
-				close_foreign(fd);
+				sw_close_foreign(fd);
 		}
 	}
 }
@@ -148,7 +124,7 @@ static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 	union {
 		struct cmsghdr hdr;
 		/* All that the kernel lets through: it closes others itself. */
-		char buf[CMSG_SPACE(253 * sizeof(int))];
+		char buf[CMSG_SPACE(SW_MESSAGE_FILES * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = &req, .iov_len = sizeof(req) };
 	struct msghdr msg = {
@@ -184,30 +160,28 @@ static void client_event(struct sw *sw, struct sw_event *ev, u32 events)
 			close(fds[i]);
 	for (i = 0; i < TP4_PORT_FILES; i++)
 		if (files[i] >= 0)
-			close_foreign(files[i]);
+			sw_close_foreign(files[i]);
 	client_free(client);
 }
 
-static void listener_event(struct sw *sw, struct sw_event *ev, u32 events)
+static void accept_client(struct sw *sw, struct sw_listener *l)
 {
-	struct sw_listener *l = container_of(ev, struct sw_listener, ev);
 	struct sw_client *client;
 	int fd;
 
-	(void)events;
 	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
 	client = calloc(1, sizeof(*client));
 	if (!client) {
-		close(fd);
+		sw_close_foreign(fd);
 		return;
 	}
 	client->ev.fn = client_event;
 	client->listener = l;
 	client->fd = fd;
 	/* Those that only connect do not keep others away. */
-	if (l->nr == WAITING) {
+	if (l->nr == l->most) {
 		/* Its event may be behind this one; the next is of another round. */
 		free(l->evicted);
 		l->evicted = l->waiting[0];
@@ -216,6 +190,21 @@ static void listener_event(struct sw *sw, struct sw_event *ev, u32 events)
 	l->waiting[l->nr++] = client;
 	if (sw_watch(sw, fd, EPOLLIN, &client->ev))
 		client_free(client);
+}
+
+/* Accept one connection an event, if what it sends can be closed. */
+static void listener_event(struct sw *sw, struct sw_event *ev, u32 events)
+{
+	struct sw_listener *l = container_of(ev, struct sw_listener, ev);
+	struct epoll_event e = {
+		.events = EPOLLIN | EPOLLONESHOT, .data.ptr = ev
+	};
+
+	(void)events;
+	if (sw_closer_busy())
+		return;
+	accept_client(sw, l);
+	(void)epoll_ctl(sw->epoll, EPOLL_CTL_MOD, l->fd, &e);
 }
 
 /**
@@ -246,13 +235,20 @@ int sw_listen(const char *path, unsigned int mode)
 	if (errno == ECONNREFUSED && !lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path);
 	umask(0777 & ~mode);
-	err = bind(fd, addr, sizeof(un)) || listen(fd, WAITING) ? -errno : 0;
+	err = bind(fd, addr, sizeof(un)) || listen(fd, SW_WAITING) ? -errno : 0;
 	umask(022);
 	if (err) {
 		close(fd);
 		return err;
 	}
 	return fd;
+}
+
+static struct sw_listener listener = { .ev.fn = listener_event };
+
+static void listen_again(struct sw *sw)
+{
+	listener_event(sw, &listener.ev, 0);
 }
 
 /**
@@ -264,11 +260,14 @@ int sw_listen(const char *path, unsigned int mode)
  */
 int sw_listen_ports(struct sw *sw, unsigned int mode)
 {
-	static struct sw_listener listener = { .ev.fn = listener_event };
+	int most = sw_closer_start(sw, listen_again);
 
+	if (most < 0)
+		return most;
+	listener.most = most < SW_WAITING ? most : SW_WAITING;
 	listener.sw = sw;
 	listener.fd = sw_listen(sw->path, mode);
 	if (listener.fd < 0)
 		return listener.fd;
-	return sw_watch(sw, listener.fd, EPOLLIN, &listener.ev);
+	return sw_watch(sw, listener.fd, EPOLLIN | EPOLLONESHOT, &listener.ev);
 }

@@ -123,12 +123,27 @@ static unsigned int default_spin(void)
 	return CPU_COUNT(&set) > 1 ? 200 : 0;
 }
 
+/* Four files a program, and those that programs send */
+static void raise_file_limit(void)
+{
+	struct rlimit files = { 1 << 17, 1 << 17 }, old;
+
+	if (getrlimit(RLIMIT_NOFILE, &old) || old.rlim_cur >= files.rlim_cur)
+		return;
+	if (old.rlim_max > files.rlim_max)
+		files.rlim_max = old.rlim_max;
+	if (!setrlimit(RLIMIT_NOFILE, &files))
+		return;
+	/* To raise this one needs a capability. */
+	files.rlim_cur = files.rlim_max = old.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char **argv)
 {
 	const char *config = NULL, *lookup = "learn";
 	unsigned int mode = 0600;
 	char why[256], path[256];
-	struct rlimit files;
 	int c, err;
 
 	if (argc > 1 && !strcmp(argv[1], "ctl"))
@@ -170,11 +185,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	/* Four files a program */
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
+	raise_file_limit();
 	sw.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (sw.epoll < 0 || watch_signals()) {
 		perror("tpswitch: epoll");

@@ -23,6 +23,8 @@ typedef __u64 u64;
 #define SW_FRAGS	(SW_BATCH + SW_CHAIN)
 #define SW_LEN		(65535 + 18)	/* most bytes of a packet */
 #define SW_NAME		24
+#define SW_WAITING	64	/* connections that have sent no message yet */
+#define SW_MESSAGE_FILES 253	/* most files of a message, as SCM_MAX_FD */
 
 /* No errnos: the receiver of the packet has kept the frame; it is refused with %EMSGSIZE,
  * as is the rest of its packet, which is in the next frames
@@ -443,6 +445,11 @@ struct tp4_port_req;
 struct ucred;
 int sw_ring_new(struct sw *sw, const struct tp4_port_req *req, const int *files,
 		int *fds, const struct ucred *cred);
+
+/* closer.c */
+int sw_closer_start(struct sw *sw, void (*fn)(struct sw *sw));
+void sw_close_foreign(int fd);
+bool sw_closer_busy(void);
 
 /* listen.c */
 int sw_listen(const char *path, unsigned int mode);

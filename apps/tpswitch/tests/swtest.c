@@ -8,6 +8,7 @@
  * TPSWITCH should be built with AddressSanitizer. Each case starts a switch.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -1757,25 +1759,53 @@ static int connect_to_switch(void)
 	return fd;
 }
 
+/* How many files make the switch accept no connection */
+static unsigned int queue_room(void)
+{
+	struct rlimit limit;
+
+	prlimit(switch_pid, RLIMIT_NOFILE, NULL, &limit);
+	return limit.rlim_cur / 3 < 16384 ? limit.rlim_cur / 3 : 16384;
+}
+
 /* A connection that makes room for another has sent something, too. */
 static void evicted(void)
 {
-	int i, fd[65];
+	unsigned int i, n;
+	int fd[65];
 
 	start(NULL, NULL);
-	for (i = 0; i < 64; i++)
+	n = queue_room() / 254;
+	if (n > 64)
+		n = 64;
+	for (i = 0; i < n; i++)
 		fd[i] = connect_to_switch();
 	msleep(200);
 	kill(switch_pid, SIGSTOP);
 	msleep(50);
-	fd[64] = connect_to_switch();
-	for (i = 0; i < 20; i++)
+	fd[n] = connect_to_switch();
+	for (i = 0; i < n / 2; i++)
 		check(send(fd[i], "x", 1, 0) == 1, "%d", errno);
 	kill(switch_pid, SIGCONT);
 	msleep(200);
 	check(ctl("list"), "%s", out);
-	for (i = 0; i < 65; i++)
+	for (i = 0; i <= n; i++)
 		close(fd[i]);
+}
+
+/* A TCP socket whose peers have little room for what they do not read */
+static int small_listener(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), room = 4096;
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	check(!bind(fd, (struct sockaddr *)&in, sizeof(in)) && !listen(fd, 5),
+	      "%d", errno);
+	return fd;
 }
 
 /* A TCP socket that cannot send all of its data, and whose close() waits */
@@ -1795,48 +1825,42 @@ static int lingering_socket(int listener)
 	return fd;
 }
 
-/* Send a message that has no meaning, with @nr other files and @file. */
+/* Send a message that has no meaning, with @nr other files and @file, if it is not -1. */
 static void send_files(int fd, int other, unsigned int nr, int file)
 {
 	union {
 		struct cmsghdr hdr;
-		char buf[CMSG_SPACE(16 * sizeof(int))];
+		char buf[CMSG_SPACE(253 * sizeof(int))];
 	} control = { .buf = "" };
 	struct iovec iov = { .iov_base = (char []){ "garbage" }, .iov_len = 7 };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-		.msg_controllen = CMSG_SPACE((nr + 1) * sizeof(int)),
 	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int files[16];
+	struct cmsghdr *c = &control.hdr;
+	int files[253];
 	unsigned int i;
 
 	for (i = 0; i < nr; i++)
 		files[i] = other;
-	files[nr] = file;
+	if (file >= 0)
+		files[nr++] = file;
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN((nr + 1) * sizeof(int));
-	memcpy(CMSG_DATA(c), files, (nr + 1) * sizeof(int));
+	c->cmsg_len = CMSG_LEN(nr * sizeof(int));
+	memcpy(CMSG_DATA(c), files, nr * sizeof(int));
+	msg.msg_controllen = CMSG_SPACE(nr * sizeof(int));
 	check(sendmsg(fd, &msg, 0) == 7, "%d", errno);
 }
 
 /* Files that the switch does not get, or that it never asks for */
 static void lingering_files(void)
 {
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in in = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
+	int listener = small_listener();
 	int null = open("/dev/null", O_RDWR), fd, file;
 	unsigned int second;
 	time_t began;
 
 	start(NULL, NULL);
-	if (!check(!bind(listener, (struct sockaddr *)&in, sizeof(in)) &&
-		   !listen(listener, 5), "%d", errno))
-		return;
 	for (second = 0; second < 2; second++) {
 		file = lingering_socket(listener);
 		fd = connect_to_switch();
@@ -1854,6 +1878,95 @@ static void lingering_files(void)
 	}
 	close(null);
 	close(listener);
+}
+
+static unsigned int entries(const char *what)
+{
+	unsigned int n = 0;
+	char name[64];
+	DIR *list;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", switch_pid, what);
+	list = opendir(name);
+	while (list && readdir(list))
+		n++;
+	if (list)
+		closedir(list);
+	return n > 2 ? n - 2 : 0;
+}
+
+/* Send files until the switch accepts no more connections; their number */
+static unsigned int fill_queue(int *fd, unsigned int most, unsigned int files)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	unsigned int n = 0, tries = 0;
+
+	strcpy(un.sun_path, path);
+	while (n < most && tries < 2000) {
+		fd[n] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+			       SOCK_NONBLOCK, 0);
+		if (!connect(fd[n], (struct sockaddr *)&un, sizeof(un))) {
+			send_files(fd[n++], null, 253, -1);
+			continue;
+		}
+		close(fd[n]);
+		if (entries("fd") > files)
+			break;
+		tries++;
+		msleep(5);
+	}
+	close(null);
+	return n;
+}
+
+/*
+ * While a file does not close, others wait in a queue, which a program cannot fill; then
+ * none is accepted. Packets go on all the time, and connections when it has closed.
+ */
+static void many_files(void)
+{
+	int listener = small_listener();
+	int fd[300], file, end, status = -1;
+	unsigned int before, queue, n, i;
+	struct client c[2], late;
+	pid_t pid;
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]))
+		return;
+	queue = queue_room();
+	before = entries("fd");
+	file = lingering_socket(listener);
+	end = accept(listener, NULL, NULL);
+	fd[0] = connect_to_switch();
+	/* The switch closes it last. */
+	kill(switch_pid, SIGSTOP);
+	send_files(fd[0], 0, 0, file);
+	close(file);
+	kill(switch_pid, SIGCONT);
+	i = 1 + fill_queue(fd + 1, 299, before + queue);
+	n = entries("fd") - before;
+	check(i < 300 && n > queue && n < 3 * queue, "%u connections, %u files", i, n);
+	check(entries("task") == 2, "%u threads", entries("task"));
+	check(send_now(&c[0], 0xffff, 1) && receive(&c[1]) == 60, "no packet");
+	/* This one waits until there is room. */
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(!join(&late));
+	while (read(end, buf, sizeof(buf)) > 0)
+		;
+	check(waitpid(pid, &status, 0) == pid && !status, "not connected");
+	while (i--)
+		close(fd[i]);
+	for (i = 0; i < 500 && entries("fd") > before; i++)
+		msleep(20);
+	check(entries("fd") <= before, "%u files", entries("fd") - before);
+	close(end);
+	close(listener);
+	leave(&c[0]);
+	leave(&c[1]);
 }
 
 /* What is not a socket is not deleted. */
@@ -1918,6 +2031,7 @@ static const struct {
 	{ "late_kick", late_kick },
 	{ "evicted", evicted },
 	{ "lingering_files", lingering_files },
+	{ "many_files", many_files },
 	{ "other_file", other_file },
 	{ "hostile_clients", hostile },
 };
