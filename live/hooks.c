@@ -23,6 +23,7 @@
 #include <linux/netdevice.h>
 #include <linux/netlink.h>
 #include <linux/objtool.h>
+#include <linux/string.h>
 #include <linux/workqueue.h>
 #include <net/xdp_sock.h>
 #include <net/xdp_sock_drv.h>
@@ -272,7 +273,8 @@ static int live_hook_on(struct live_hook *hook)
 
 	if (hook->on)
 		return 0;
-	hook->ops.flags |= FTRACE_OPS_FL_PERMANENT;
+	/* ftrace_free_filter() leaves pointers to what it has freed. */
+	memset(&hook->ops, 0, sizeof(hook->ops));
 	err = ftrace_set_filter_ip(&hook->ops, hook->addr, 0, 1);
 	if (!err)
 		err = register_ftrace_direct(&hook->ops,

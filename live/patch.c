@@ -15,6 +15,7 @@
 #include <linux/err.h>
 #include <linux/ftrace.h>
 #include <linux/printk.h>
+#include <linux/string.h>
 
 #include "live.h"
 
@@ -60,9 +61,11 @@ int live_patch(struct live_patch *patch)
 	err = live_find(patch->name, &addr);
 	if (err)
 		return err;
+	/* ftrace_free_filter() leaves pointers to what it has freed. */
+	memset(&patch->ops, 0, sizeof(patch->ops));
 	patch->ops.func = live_enter;
-	/* PERMANENT: kernel.ftrace_enabled does not turn it off. */
-	patch->ops.flags |= FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT;
+	/* PERMANENT: while a patch is on, kernel.ftrace_enabled stays 1. */
+	patch->ops.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT;
 	err = ftrace_set_filter_ip(&patch->ops, addr, 0, 1);
 	if (!err)
 		err = register_ftrace_function(&patch->ops);
