@@ -28,7 +28,9 @@ FAST = ["TPACKET4_FAST=1"]
 ONE_CPU = ["--append", "maxcpus=1"]
 # The short cases of zc_port. The others hardly depend on the kind of ring.
 VIRTIO_SHORT = "-v both -v units -t offloads -t xdp -t one_ring -t kill_under_load"
-VIRTIO_SHORT += " -t unplug_under_load -t stopped -t not_started -t empty_ring_needs_kick"
+VIRTIO_SHORT += (
+    " -t unplug_under_load -t stopped -t not_started -t empty_ring_needs_kick"
+)
 # Only taps have offloads.
 VIRTIO_TAP = "-v both -t offloads -t copies_have_offloads"
 # A device without mergeable buffers has packets of one frame.
