@@ -91,17 +91,26 @@ live:
 ##
 ## Longer tests:
 ##   long          the tests of i40e, virtio_net, the XL710 model, libpcap and psock_*,
-##                 in full
+##                 in full, and live-test
 ##   kcsan         the V4 tests on a kernel that detects data races
 ##   coverage      list the lines of V4 that the tests do not reach
 ##   fresh         run the targets on a fresh Debian, with only the packages that they
 ##                 install themselves
+##   live-test     test live/, the module, on Debian's own kernels, of their packages:
+##                 RELEASE='6.12.117+deb12-amd64 ...' instead of the newest ones
 ##   test-deb      install the packages of make deb in fresh Debian 12 and 13 systems,
 ##                 boot these, and remove the packages again
+long: private LONG_LIVE := $(if $(TESTS),,1)
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-* pcap-* psock_*)
 long:
 	$(call deps,test)
 	$(alone) lab/run/test.py --long
+	$(if $(LONG_LIVE),$(MAKE) live-test)
+
+live-test: private export TESTS :=
+live-test:
+	@lab/build/deps live test
+	$(alone) lab/run/live.py $(RELEASE)
 
 kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
@@ -181,4 +190,4 @@ clean:
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
 .PHONY: help demo test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
-.PHONY: install deb man-pages live test-deb import series kernel debug worktree qemu clean
+.PHONY: install deb man-pages live live-test test-deb import series kernel debug worktree qemu clean

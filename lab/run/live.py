@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests the module of live/ on Debian's own kernels, as their packages have them.
+
+For each RELEASE (default: the newest one of each suite), lab/build/live builds the module,
+and lab/run/vm boots the kernel: once for copy mode, and once for each driver with AF_XDP's
+zero-copy mode that QEMU has a device for. The output of each boot and its kernel log are in
+build/test/live-RELEASE/. The last line is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from lab.build.place import BUILD, TOP
+from lab.run import proc
+from lab.run.result import SKIP, Result, read_log, read_tap
+
+GUEST = TOP / "live/tests/guest.sh"
+# Kind of test, device of lab/run/vm, first Linux whose driver has the mode
+BOOTS = [
+    ("copy", "", 6),
+    ("i40e", "xl710", 6),
+    ("igb", "igb", 7),
+    ("virtio_net", "virtio,iommu_platform=on,disable-legacy=on", 7),
+]
+TIMEOUT = 1800
+
+
+class Stop(Exception):
+    """A command of lab/build has failed, or is skipped."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text.strip().rpartition("\n")[2])
+        self.code = code
+
+
+def build(*command: str) -> list[str]:
+    process = proc.start([str(TOP / "lab/build" / command[0]), *command[1:]])
+    assert process.stdout
+    text = process.stdout.read().decode()
+    code = proc.finish(process)
+    if code:
+        raise Stop(code, text)
+    return text.strip().splitlines()
+
+
+def newest() -> list[str]:
+    """The newest release of each suite, as --list has them in order."""
+    found = {}
+    for line in build("stock", "--list"):
+        release, suite, _ = line.split()
+        if not any(word in release for word in ("-cloud-", "-rt-")):
+            found[suite] = release
+    return list(found.values())
+
+
+def boot(release: str, kind: str, nic: str, others: list[str]) -> Result:
+    where = BUILD / f"test/live-{release}"
+    where.mkdir(parents=True, exist_ok=True)
+    log, out = where / f"{kind}.log", where / f"{kind}.out"
+    command = [
+        str(TOP / "lab/run/vm"),
+        "--initrd",
+        "-k",
+        build("stock", "kernel", release)[-1],
+    ]
+    command += ["-l", str(log), "-t", str(TIMEOUT)]
+    if nic:
+        command += ["--nic", nic]
+    if nic == "xl710":
+        command += ["--qemu", build("qemu", "--print")[-1]]
+    module = BUILD / "live/{}/tpacket4.ko"
+    command += ["--", str(GUEST), kind, str(module).format(release)]
+    command += [str(BUILD / "selftests/net/tpacket4"), str(BUILD / "tpbench/tpbench")]
+    command += [str(module).format(other) for other in others[:1]]
+    process = proc.start(command)
+    assert process.stdout
+    text = process.stdout.read().decode(errors="replace")
+    code = proc.finish(process)
+    out.write_text(text)
+    result = Result()
+    read_tap(text, result)
+    if code == SKIP:
+        result.skip(text.strip().rpartition("\n")[2])
+    elif code and not result.failed:
+        result.fail(f"exit code {code}: {' | '.join(text.splitlines()[-3:])}")
+    elif not result.passed:
+        result.fail("no test has run")
+    read_log(str(log.relative_to(TOP)), log.read_text(errors="replace"), result)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kinds", default="", help="only these, such as 'copy i40e'")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE")
+    args = parser.parse_args()
+    proc.stop_on_signals()
+    total, built = Result(), []
+
+    def say(what: str, result: Result, start: float) -> None:
+        total.add(result)
+        word = "FAIL" if result.failed else "ok"
+        print(f"{what:36} {word:5} {result} ({int(time.monotonic() - start)} s)")
+        for line in result.lines:
+            print(f"       {line}", flush=True)
+
+    def attempt(what: str, function, *arguments) -> None:
+        start = time.monotonic()
+        try:
+            result = function(*arguments)
+        except Stop as stop:
+            result = Result()
+            (result.skip if stop.code == SKIP else result.fail)(str(stop))
+        say(what, result, start)
+
+    def build_module(release: str) -> Result:
+        build("live", release)
+        built.append(release)
+        return Result(passed=1)
+
+    def build_programs() -> Result:
+        build("series.py", "tree", "--keep")
+        for name in "selftests", "tpbench":
+            build("progs", name)
+        return Result(passed=1)
+
+    attempt("programs", build_programs)
+    try:
+        releases = args.releases or newest()
+    except Stop as stop:
+        sys.exit(f"live.py: {stop}")
+    for release in releases:
+        attempt(f"{release} build", build_module, release)
+    for release in built:
+        others = [other for other in built if other != release]
+        for kind, nic, since in BOOTS:
+            if args.kinds and kind not in args.kinds.split():
+                continue
+            what = f"{release} {kind}"
+            if int(release.split(".")[0]) < since:
+                result = Result()
+                result.skip(f"{kind} has no zero-copy mode in Linux {release}")
+                say(what, result, time.monotonic())
+            else:
+                attempt(what, boot, release, kind, nic, others)
+    print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    proc.main(main)
