@@ -2,83 +2,9 @@
 /* tpgen: the command line */
 #include <getopt.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 
-#include "vary.h"
-
-static const char usage[] =
-"usage: tpgen tx|rx|ping|pong|replay -i IF [option...]\n"
-"\n"
-"  tx      send packets\n"
-"  rx      receive packets and count them\n"
-"  ping    send numbered packets to a pong, and measure the round trip\n"
-"  pong    send the packets of a ping back\n"
-"  replay  send the packets of a capture file (-f)\n"
-"\n"
-"Where and how long:\n"
-"  -i, --interface IF\n"
-"  -z, --zerocopy QUEUES  zero-copy mode on these queue pairs: 0, 0-3, 0,2\n"
-"  -p, --threads N        threads, with a socket each (default 1; with -z, one\n"
-"                         per queue)\n"
-"  -a, --cpus LIST        a CPU for each thread\n"
-"  -n, --count N          packets\n"
-"  -t, --time SECONDS\n"
-"  -w, --wait-link SEC    wait so long for the link (default 2)\n"
-"      --ring N           slots of a ring, a power of two from 256 (default\n"
-"                         4096, 1024 for ping and pong)\n"
-"      --promisc          promiscuous mode\n"
-"      --spin             never sleep\n"
-"\n"
-"Packets (tx, ping):\n"
-"  -l, --length SIZE      with MAC header and without CRC: N, N-M or imix\n"
-"                         (default 60)\n"
-"  -4, -6                 IPv4 (default) or IPv6\n"
-"  -s, --src ADDR[-ADDR][:PORT[-PORT]]\n"
-"  -d, --dst ADDR[-ADDR][:PORT[-PORT]]\n"
-"                         with ports, IPv6: [ADDR[-ADDR]]:PORT\n"
-"      --sport PORT[-PORT], --dport PORT[-PORT]\n"
-"  -S, --src-mac MAC[-MAC]\n"
-"  -D, --dst-mac MAC[-MAC]\n"
-"      --vlan ID[-ID]     VLAN tag; --priority N in it\n"
-"      --proto udp|tcp|icmp\n"
-"      --ttl N, --tos N\n"
-"      --random FIELDS    of length, src, dst, sport, dport, src-mac, dst-mac,\n"
-"                         vlan: random instead of in turn\n"
-"  -F, --frames N         each packet takes N frames\n"
-"      --seq              number and stamp the packets, for rx --seq\n"
-"      --stream N         number of the first thread's stream (default 0)\n"
-"\n"
-"Rate (tx, ping, replay):\n"
-"  -R, --rate RATE        10k, 1.5Mpps, 500Mbps (of the frames), 1Gbpsl1 (on the\n"
-"                         wire), 10% (of the link), max (default)\n"
-"  -b, --burst N          tx, ping: packets are due in bursts of N\n"
-"      --poisson          tx, ping: random gaps, exponentially distributed\n"
-"      --launch fq|etf    tx: the qdisc sends each packet at its launch time\n"
-"      --ahead US         post packets so long before that (default 2000)\n"
-"      --qdisc            send through the qdisc (default: bypass it)\n"
-"\n"
-"Receiving (rx):\n"
-"      --seq              find lost, reordered and duplicate packets of tx --seq,\n"
-"                         and the latency\n"
-"      --stamps program|software|hardware\n"
-"                         clock of the latency (default program)\n"
-"\n"
-"Replay:\n"
-"  -f, --file FILE        pcap or pcapng file, may be compressed; -: stdin\n"
-"  -x, --speed FACTOR     of the file's own timing (default 1); -R replaces it\n"
-"  -L, --loops N          send it N times; 0: no limit (default 1)\n"
-"\n"
-"Output:\n"
-"  -T, --interval SEC     of the rates printed (default 1)\n"
-"  -q, --quiet            print no rates\n"
-"  -X, --dump[=N]         print packets in hexadecimal (default: 1)\n"
-"      --json FILE        write the summary as JSON; -: to stdout\n"
-"      --plot FILE        write a plot of rate and latency as SVG\n"
-"  -h, --help; -V, --version\n"
-"\n"
-"Ctrl-C ends a run with its summary. See tpgen(1).\n";
+#include "options.h"
 
 enum {
 	OPT_RING = 256,
@@ -150,14 +76,6 @@ static const struct option options[] = {
 	{ }
 };
 
-/* Options that need a check when all of them are known */
-struct given {
-	const char *protocol, *random;
-	bool smac, src, dst, ports, threads, ring, packets, rate_options;
-	unsigned int cpus[MAX_THREADS], nr_cpus;
-	int family;			/* of addresses; 0: none */
-};
-
 static enum mode parse_mode(const char *s)
 {
 	static const char *const names[] = { "tx", "rx", "ping", "pong",
@@ -170,8 +88,15 @@ static enum mode parse_mode(const char *s)
 	errx(2, "'%s' is not tx, rx, ping, pong or replay; see --help", s);
 }
 
-static unsigned int one_of(const char *what, const char *s,
-			   const char *const *names)
+/**
+ * one_of - find an argument among the names of an option
+ * @what: option
+ * @s: argument
+ * @names: NULL-terminated
+ *
+ * Return: the index; ends the program if the name is not known.
+ */
+unsigned int one_of(const char *what, const char *s, const char *const *names)
 {
 	unsigned int i;
 
@@ -199,11 +124,11 @@ static void set_address(const char *what, char *s, struct address *a,
 	family = parse_ip(what, s, a, &none);
 	if (none.min <= none.max) {
 		*port = none;
-		given->ports = true;
+		given->pkt.ports = true;
 	}
-	if (given->family && given->family != family)
+	if (given->pkt.family && given->pkt.family != family)
 		errx(2, "IPv4 and IPv6 addresses exclude each other");
-	given->family = family;
+	given->pkt.family = family;
 }
 
 /* An option of packets; returns false if it is another one. */
@@ -217,28 +142,28 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 	case '4':
 	case '6':
 		c = c == '4' ? AF_INET : AF_INET6;
-		if (given->family && given->family != c)
+		if (given->pkt.family && given->pkt.family != c)
 			errx(2, "IPv4 and IPv6 exclude each other");
-		given->family = c;
+		given->pkt.family = c;
 		break;
 	case 's':
-		given->src = true;
+		given->pkt.src = true;
 		set_address("src", arg, &pkt->src, &pkt->sport, given);
 		break;
 	case 'd':
-		given->dst = true;
+		given->pkt.dst = true;
 		set_address("dst", arg, &pkt->dst, &pkt->dport, given);
 		break;
 	case OPT_SPORT:
-		given->ports = true;
+		given->pkt.ports = true;
 		parse_range("sport", arg, 0, 65535, &pkt->sport);
 		break;
 	case OPT_DPORT:
-		given->ports = true;
+		given->pkt.ports = true;
 		parse_range("dport", arg, 0, 65535, &pkt->dport);
 		break;
 	case 'S':
-		given->smac = true;
+		given->pkt.smac = true;
 		parse_mac("src-mac", arg, &pkt->smac);
 		break;
 	case 'D':
@@ -252,7 +177,7 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 		pkt->priority = parse_number("priority", arg, 0, 7);
 		break;
 	case OPT_PROTO:
-		given->protocol = arg;
+		given->pkt.protocol = arg;
 		break;
 	case OPT_TTL:
 		pkt->ttl = parse_number("ttl", arg, 0, 255);
@@ -261,7 +186,7 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 		pkt->tos = parse_number("tos", arg, 0, 255);
 		break;
 	case OPT_RANDOM:
-		given->random = arg;
+		given->pkt.random = arg;
 		break;
 	case 'F':
 		pkt->frames = parse_number("frames", arg, 1, TX_FRAMES);
@@ -396,175 +321,6 @@ static void other_option(struct config *cfg, int c, char *arg,
 	}
 }
 
-/* --- checks and defaults ------------------------------------------------- */
-
-static void get_mac(const struct config *cfg, struct address *a)
-{
-	struct ifreq ifr = { 0 };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	__be32 low;
-
-	strncpy(ifr.ifr_name, cfg->ifname, sizeof(ifr.ifr_name) - 1);
-	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
-		err(1, "%s: MAC address", cfg->ifname);
-	close(fd);
-	memcpy(a->bytes, ifr.ifr_hwaddr.sa_data, ETH_ALEN);
-	memcpy(&low, a->bytes + 2, sizeof(low));
-	a->low.min = a->low.max = ntohl(low);
-}
-
-static void set_random(struct packet_spec *pkt, const char *fields)
-{
-	const struct {
-		const char *name;
-		struct range *r;
-	} known[] = {
-		{ "length", &pkt->size }, { "src", &pkt->src.low },
-		{ "dst", &pkt->dst.low }, { "sport", &pkt->sport },
-		{ "dport", &pkt->dport }, { "src-mac", &pkt->smac.low },
-		{ "dst-mac", &pkt->dmac.low }, { "vlan", &pkt->vlan },
-	};
-	unsigned int i;
-
-	while (fields) {
-		size_t len = strcspn(fields, ",");
-
-		for (i = 0; i < sizeof(known) / sizeof(*known); i++)
-			if (strlen(known[i].name) == len &&
-			    !strncmp(fields, known[i].name, len))
-				break;
-		if (i == sizeof(known) / sizeof(*known))
-			errx(2, "random: '%.*s' is not a field; see --help",
-			     (int)len, fields);
-		if (known[i].r->min == known[i].r->max)
-			errx(2, "random: '%s' has no range", known[i].name);
-		known[i].r->random = true;
-		fields = fields[len] ? fields + len + 1 : NULL;
-	}
-}
-
-static void set_protocol(struct packet_spec *pkt, const struct given *given)
-{
-	static const char *const names[] = { "udp", "tcp", "icmp", NULL };
-	static const __u8 number[] = { IPPROTO_UDP, IPPROTO_TCP,
-				       IPPROTO_ICMP };
-
-	pkt->protocol = IPPROTO_UDP;
-	if (given->protocol)
-		pkt->protocol = number[one_of("proto", given->protocol,
-					      names)];
-	if (pkt->protocol != IPPROTO_ICMP)
-		return;
-	if (given->ports)
-		errx(2, "ICMP has no ports");
-	if (pkt->family == AF_INET6)
-		pkt->protocol = IPPROTO_ICMPV6;
-}
-
-static void finish_packet(struct config *cfg, const struct given *given)
-{
-	static char src4[] = "10.0.0.1", dst4[] = "10.1.0.1";
-	static char src6[] = "fd00::1", dst6[] = "fd00::2";
-	struct packet_spec *pkt = &cfg->pkt;
-	struct range none;
-	unsigned int min;
-
-	pkt->family = given->family ? given->family : AF_INET;
-	if (!given->src)
-		parse_ip("src", pkt->family == AF_INET ? src4 : src6,
-			 &pkt->src, &none);
-	if (!given->dst)
-		parse_ip("dst", pkt->family == AF_INET ? dst4 : dst6,
-			 &pkt->dst, &none);
-	if (!given->smac)
-		get_mac(cfg, &pkt->smac);
-	if (pkt->priority && !pkt->tagged)
-		errx(2, "--priority needs --vlan");
-	set_protocol(pkt, given);
-	set_random(pkt, given->random);
-	pkt->run = clock_ns(CLOCK_REALTIME) / 1000 ^ getpid();
-	min = vary_min_size(pkt);
-	if (pkt->size.min < min && !pkt->imix && pkt->size.min == MIN_FRAME &&
-	    pkt->size.max == MIN_FRAME)
-		pkt->size.min = pkt->size.max = min;	/* the default */
-	if (pkt->size.min < min)
-		errx(2, "length: the headers of these packets have %u bytes",
-		     min);
-}
-
-static void check_frames(const struct packet_spec *pkt)
-{
-	unsigned int page = sysconf(_SC_PAGESIZE) < 4096 ? 2048 : 4096;
-	unsigned int room = page - TP4_ZC_HEADROOM, max = vary_max_size(pkt);
-
-	if (pkt->frames && pkt->size.min / pkt->frames < vary_min_size(pkt))
-		errx(2, "frames: the first of %u frames does not hold the headers of packets of %u bytes",
-		     pkt->frames, pkt->size.min);
-	if ((max + room - 1) / room > (pkt->frames ? pkt->frames : TX_FRAMES))
-		errx(2, "length: packets of %u bytes need more frames", max);
-}
-
-/* Options that this mode does not have must not be given. */
-static void check_mode(const struct config *cfg, const struct given *given)
-{
-	const bool tx = cfg->mode == MODE_TX, rx = cfg->mode == MODE_RX;
-	const bool ping = cfg->mode == MODE_PING;
-	const bool replay = cfg->mode == MODE_REPLAY;
-
-	if (given->packets && !tx && !ping)
-		errx(2, "options of packets are for tx and ping");
-	if (given->rate_options && !tx && !ping && !replay)
-		errx(2, "options of the rate are for tx, ping and replay");
-	if (cfg->pkt.seq && !tx && !rx)
-		errx(2, "--seq is for tx and rx");
-	if (cfg->stamps != STAMPS_PROGRAM && (!rx || !cfg->pkt.seq))
-		errx(2, "--stamps is for rx --seq");
-	if (cfg->launch && !tx)
-		errx(2, "--launch is for tx");
-	if (ping && (cfg->burst || cfg->pkt.frames))
-		errx(2, "--burst and --frames are for tx");
-	if (cfg->dump && !tx && !rx)
-		errx(2, "--dump is for tx and rx");
-	if ((cfg->file || cfg->speed || cfg->loops != 1) && !replay)
-		errx(2, "--file, --speed and --loops are for replay");
-	if (replay && !cfg->file)
-		errx(2, "replay needs a file (-f)");
-	if (replay && (cfg->burst || cfg->poisson || cfg->launch))
-		errx(2, "replay has no bursts, random gaps and launch times");
-	if (replay && cfg->speed && cfg->rate.given)
-		errx(2, "--speed and --rate exclude each other");
-}
-
-static void check(struct config *cfg, struct given *given)
-{
-	if (cfg->zerocopy && given->threads)
-		errx(2, "--zerocopy and --threads exclude each other");
-	if (cfg->zerocopy && cfg->qdisc)
-		errx(2, "in zero-copy mode, packets do not pass a qdisc");
-	if (cfg->zerocopy && cfg->stamps == STAMPS_SOFTWARE)
-		errx(2, "in zero-copy mode, the stack does not stamp packets");
-	if (given->nr_cpus && given->nr_cpus < cfg->nr_threads)
-		errx(2, "cpus: %u for %u threads", given->nr_cpus,
-		     cfg->nr_threads);
-	if (cfg->count && cfg->count < cfg->nr_threads)
-		errx(2, "count: less than a packet for each thread");
-	if ((cfg->poisson || cfg->launch || cfg->burst) &&
-	    cfg->rate.unit == RATE_MAX && cfg->mode == MODE_TX &&
-	    (cfg->poisson || cfg->launch))
-		errx(2, "--poisson and --launch need a rate (-R)");
-	if (cfg->burst > cfg->ring)
-		errx(2, "burst: more packets than a ring holds");
-	check_mode(cfg, given);
-}
-
-static void set_cpus(struct config *cfg, const struct given *given)
-{
-	unsigned int i;
-
-	for (i = 0; i < cfg->nr_threads; i++)
-		cfg->cpu[i] = given->nr_cpus ? (int)given->cpus[i] : -1;
-}
-
 static const struct config defaults = {
 	.nr_threads = 1,
 	.interval = 1,
@@ -614,16 +370,5 @@ void options_parse(struct config *cfg, int argc, char **argv)
 	cfg->ifindex = if_nametoindex(cfg->ifname);
 	if (!cfg->ifindex)
 		err(1, "%s", cfg->ifname);
-	if ((cfg->mode == MODE_PING || cfg->mode == MODE_PONG) && !given.ring)
-		cfg->ring = 1024;
-	if (!cfg->launch)
-		cfg->ahead = 0;
-	check(cfg, &given);
-	set_cpus(cfg, &given);
-	if (cfg->mode == MODE_PING)
-		cfg->pkt.seq = true;
-	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING) {
-		finish_packet(cfg, &given);
-		check_frames(&cfg->pkt);
-	}
+	finish_options(cfg, &given);
 }

@@ -3,7 +3,9 @@
  * tpgen: a packet generator and receiver on AF_PACKET V4
  *
  * tpgen.c	threads, signals, samples
- * options.c	the command line
+ * options.c,.h	the command line
+ * check.c	options that depend on each other
+ * usage.c	what --help prints
  * parse.c	numbers, rates, addresses and ranges in it
  * packet.c	headers of the packets to send
  * vary.c,.h	fields that differ from packet to packet

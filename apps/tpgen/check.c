@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tpgen: options that depend on each other, and defaults that follow from them */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <net/if.h>
+
+#include "options.h"
+#include "vary.h"
+
+static void get_mac(const struct config *cfg, struct address *a)
+{
+	struct ifreq ifr = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	__be32 low;
+
+	strncpy(ifr.ifr_name, cfg->ifname, sizeof(ifr.ifr_name) - 1);
+	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
+		err(1, "%s: MAC address", cfg->ifname);
+	close(fd);
+	memcpy(a->bytes, ifr.ifr_hwaddr.sa_data, ETH_ALEN);
+	memcpy(&low, a->bytes + 2, sizeof(low));
+	a->low.min = a->low.max = ntohl(low);
+}
+
+static void set_random(struct packet_spec *pkt, const char *fields)
+{
+	const struct {
+		const char *name;
+		struct range *r;
+	} known[] = {
+		{ "length", &pkt->size }, { "src", &pkt->src.low },
+		{ "dst", &pkt->dst.low }, { "sport", &pkt->sport },
+		{ "dport", &pkt->dport }, { "src-mac", &pkt->smac.low },
+		{ "dst-mac", &pkt->dmac.low }, { "vlan", &pkt->vlan },
+	};
+	unsigned int i;
+
+	while (fields) {
+		size_t len = strcspn(fields, ",");
+
+		for (i = 0; i < sizeof(known) / sizeof(*known); i++)
+			if (strlen(known[i].name) == len &&
+			    !strncmp(fields, known[i].name, len))
+				break;
+		if (i == sizeof(known) / sizeof(*known))
+			errx(2, "random: '%.*s' is not a field; see --help",
+			     (int)len, fields);
+		if (known[i].r->min == known[i].r->max)
+			errx(2, "random: '%s' has no range", known[i].name);
+		known[i].r->random = true;
+		fields = fields[len] ? fields + len + 1 : NULL;
+	}
+}
+
+static void set_protocol(struct packet_spec *pkt, const struct given_packet *given)
+{
+	static const char *const names[] = { "udp", "tcp", "icmp", NULL };
+	static const __u8 number[] = { IPPROTO_UDP, IPPROTO_TCP,
+				       IPPROTO_ICMP };
+
+	pkt->protocol = IPPROTO_UDP;
+	if (given->protocol)
+		pkt->protocol = number[one_of("proto", given->protocol,
+					      names)];
+	if (pkt->protocol != IPPROTO_ICMP)
+		return;
+	if (given->ports)
+		errx(2, "ICMP has no ports");
+	if (pkt->family == AF_INET6)
+		pkt->protocol = IPPROTO_ICMPV6;
+}
+
+static void finish_packet(struct config *cfg, const struct given_packet *given)
+{
+	static char src4[] = "10.0.0.1", dst4[] = "10.1.0.1";
+	static char src6[] = "fd00::1", dst6[] = "fd00::2";
+	struct packet_spec *pkt = &cfg->pkt;
+	struct range none;
+	unsigned int min;
+
+	pkt->family = given->family ? given->family : AF_INET;
+	if (!given->src)
+		parse_ip("src", pkt->family == AF_INET ? src4 : src6,
+			 &pkt->src, &none);
+	if (!given->dst)
+		parse_ip("dst", pkt->family == AF_INET ? dst4 : dst6,
+			 &pkt->dst, &none);
+	if (!given->smac)
+		get_mac(cfg, &pkt->smac);
+	if (pkt->priority && !pkt->tagged)
+		errx(2, "--priority needs --vlan");
+	set_protocol(pkt, given);
+	set_random(pkt, given->random);
+	pkt->run = clock_ns(CLOCK_REALTIME) / 1000 ^ getpid();
+	min = vary_min_size(pkt);
+	if (pkt->size.min < min && !pkt->imix && pkt->size.min == MIN_FRAME &&
+	    pkt->size.max == MIN_FRAME)
+		pkt->size.min = pkt->size.max = min;	/* the default */
+	if (pkt->size.min < min)
+		errx(2, "length: the headers of these packets have %u bytes",
+		     min);
+}
+
+static void check_frames(const struct packet_spec *pkt)
+{
+	unsigned int page = sysconf(_SC_PAGESIZE) < 4096 ? 2048 : 4096;
+	unsigned int room = page - TP4_ZC_HEADROOM, max = vary_max_size(pkt);
+
+	if (pkt->frames && pkt->size.min / pkt->frames < vary_min_size(pkt))
+		errx(2, "frames: the first of %u frames does not hold the headers of packets of %u bytes",
+		     pkt->frames, pkt->size.min);
+	if ((max + room - 1) / room > (pkt->frames ? pkt->frames : TX_FRAMES))
+		errx(2, "length: packets of %u bytes need more frames", max);
+}
+
+/* Options that this mode does not have must not be given. */
+static void check_mode(const struct config *cfg, const struct given *given)
+{
+	const bool tx = cfg->mode == MODE_TX, rx = cfg->mode == MODE_RX;
+	const bool ping = cfg->mode == MODE_PING;
+	const bool replay = cfg->mode == MODE_REPLAY;
+
+	if (given->packets && !tx && !ping)
+		errx(2, "options of packets are for tx and ping");
+	if (given->rate_options && !tx && !ping && !replay)
+		errx(2, "options of the rate are for tx, ping and replay");
+	if (cfg->pkt.seq && !tx && !rx)
+		errx(2, "--seq is for tx and rx");
+	if (cfg->stamps != STAMPS_PROGRAM && (!rx || !cfg->pkt.seq))
+		errx(2, "--stamps is for rx --seq");
+	if (cfg->launch && !tx)
+		errx(2, "--launch is for tx");
+	if (ping && (cfg->burst || cfg->pkt.frames))
+		errx(2, "--burst and --frames are for tx");
+	if (cfg->dump && !tx && !rx)
+		errx(2, "--dump is for tx and rx");
+	if ((cfg->file || cfg->speed || cfg->loops != 1) && !replay)
+		errx(2, "--file, --speed and --loops are for replay");
+	if (replay && !cfg->file)
+		errx(2, "replay needs a file (-f)");
+	if (replay && (cfg->burst || cfg->poisson || cfg->launch))
+		errx(2, "replay has no bursts, random gaps and launch times");
+	if (replay && cfg->speed && cfg->rate.given)
+		errx(2, "--speed and --rate exclude each other");
+}
+
+static void check(struct config *cfg, struct given *given)
+{
+	if (cfg->zerocopy && given->threads)
+		errx(2, "--zerocopy and --threads exclude each other");
+	if (cfg->zerocopy && cfg->qdisc)
+		errx(2, "in zero-copy mode, packets do not pass a qdisc");
+	if (cfg->zerocopy && cfg->stamps == STAMPS_SOFTWARE)
+		errx(2, "in zero-copy mode, the stack does not stamp packets");
+	if (given->nr_cpus && given->nr_cpus < cfg->nr_threads)
+		errx(2, "cpus: %u for %u threads", given->nr_cpus,
+		     cfg->nr_threads);
+	if (cfg->count && cfg->count < cfg->nr_threads)
+		errx(2, "count: less than a packet for each thread");
+	if ((cfg->poisson || cfg->launch || cfg->burst) &&
+	    cfg->rate.unit == RATE_MAX && cfg->mode == MODE_TX &&
+	    (cfg->poisson || cfg->launch))
+		errx(2, "--poisson and --launch need a rate (-R)");
+	if (cfg->burst > cfg->ring)
+		errx(2, "burst: more packets than a ring holds");
+	check_mode(cfg, given);
+}
+
+static void set_cpus(struct config *cfg, const struct given *given)
+{
+	unsigned int i;
+
+	for (i = 0; i < cfg->nr_threads; i++)
+		cfg->cpu[i] = given->nr_cpus ? (int)given->cpus[i] : -1;
+}
+
+/**
+ * finish_options - check the options together, and set what follows from them
+ * @cfg: command line
+ * @given: options that were given
+ *
+ * Ends the program if they are not valid.
+ */
+void finish_options(struct config *cfg, struct given *given)
+{
+	if ((cfg->mode == MODE_PING || cfg->mode == MODE_PONG) && !given->ring)
+		cfg->ring = 1024;
+	if (!cfg->launch)
+		cfg->ahead = 0;
+	check(cfg, given);
+	set_cpus(cfg, given);
+	if (cfg->mode == MODE_PING)
+		cfg->pkt.seq = true;
+	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING) {
+		finish_packet(cfg, &given->pkt);
+		check_frames(&cfg->pkt);
+	}
+}
