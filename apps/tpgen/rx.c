@@ -123,10 +123,10 @@ static int look_at(struct rx *r, unsigned int n)
 	return look(r, n, true, true);
 }
 
-static int step(struct rx *r, struct tp4_backoff *b)
+static int step(struct rx *r, struct tp4_backoff *b, unsigned int max)
 {
 	struct tp4_socket *sock = &r->w->sock;
-	unsigned int n = tp4_ring_peek(&sock->rx, BATCH);
+	unsigned int n = tp4_ring_peek(&sock->rx, max);
 	int e = 0;
 
 	if (n) {
@@ -155,11 +155,15 @@ void rx_run(struct worker *w)
 {
 	struct rx r = { .w = w };
 	struct tp4_backoff b = { 0 };
+	unsigned int max = BATCH;
 	__u64 seen = 0;
 	int e = 0;
 
 	while (!stopped() && !e && (!w->count || seen < w->count)) {
-		e = step(&r, &b);
+		/* A packet has a slot at least, so it is not one too many. */
+		if (w->count && w->count - seen < max)
+			max = w->count - seen;
+		e = step(&r, &b, max);
 		if (w->n.rx_packets == seen)
 			continue;
 		seen = w->n.rx_packets;

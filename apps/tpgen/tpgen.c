@@ -15,6 +15,9 @@
 #define SIG_DONE	SIGUSR1		/* a thread has ended */
 #define SIG_WAKE	SIGUSR2		/* a thread shall look at stopping */
 
+/* Signals that end the run with its summary */
+static const int endings[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
 static int stopping;			/* 1: stop, 2: at once */
 static unsigned int running;
 static pthread_t main_thread;
@@ -49,9 +52,13 @@ bool impatient(void)
 bool interrupted(void)
 {
 	sigset_t set;
+	unsigned int i;
 
 	sigpending(&set);
-	return sigismember(&set, SIGINT) || sigismember(&set, SIGTERM);
+	for (i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (sigismember(&set, endings[i]))
+			return true;
+	return false;
 }
 
 /**
@@ -152,12 +159,19 @@ static void wake_up(int sig)
 
 static void set_signals(sigset_t *set)
 {
-	struct sigaction wake = { .sa_handler = wake_up };
+	struct sigaction wake = { .sa_handler = wake_up }, old;
+	unsigned int i;
 
 	sigaction(SIG_WAKE, &wake, NULL);
+	/* Who reads the output may go away, but the JSON file is still written. */
+	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
+	for (i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+		/* nohup ignores SIGHUP. Shells ignore SIGINT in the background. */
+		sigaction(endings[i], NULL, &old);
+		if (endings[i] == SIGINT || old.sa_handler != SIG_IGN)
+			sigaddset(set, endings[i]);
+	}
 	sigaddset(set, SIG_DONE);
 	pthread_sigmask(SIG_BLOCK, set, NULL);
 }
@@ -192,17 +206,15 @@ static void watch(struct run *r, const pthread_t *threads,
 	const __u64 step = cfg->interval * NSEC;
 	const __u64 end = r->start + cfg->seconds * NSEC;
 	__u64 next = r->start + step, until;
+	int sig;
 
 	while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
 		until = next;
 		if (cfg->seconds && !stopped() && end < until)
 			until = end;
-		switch (wait_until(set, until)) {
-		case SIGINT:
-		case SIGTERM:
+		sig = wait_until(set, until);
+		if (sig > 0 && sig != SIG_DONE)
 			stop(threads, cfg->nr_threads);
-			break;
-		}
 		if (clock_ns(CLOCK_MONOTONIC) >= next) {
 			report_sample(r);
 			/* The program may have been stopped. */
@@ -230,30 +242,49 @@ static void start_threads(struct run *r, pthread_t *threads)
 	}
 }
 
-static void write_file(const char *name, struct run *r,
-		       void (*write)(struct run *, FILE *))
+/* Open a file before the run, so that it is not in vain. */
+static FILE *open_output(const char *name)
 {
-	FILE *f = strcmp(name, "-") ? fopen(name, "w") : stdout;
+	FILE *f = NULL;
 
+	if (!name)
+		return NULL;
+	if (!strcmp(name, "-"))
+		return stdout;
+	f = fopen(name, "we");
 	if (!f)
 		err(1, "%s", name);
-	write(r, f);
-	if (f == stdout ? fflush(f) : fclose(f))
-		err(1, "%s", name);
+	return f;
 }
 
-static void write_reports(struct run *r)
+/* Returns false, and prints why, if the file is not complete. */
+static bool close_output(FILE *f, const char *name)
+{
+	bool ok = !ferror(f);
+
+	ok &= !(f == stdout ? fflush(f) : fclose(f));
+	if (!ok)
+		warn("%s", name);
+	return ok;
+}
+
+static bool write_reports(struct run *r, FILE *json, FILE *plot)
 {
 	const struct config *cfg = r->cfg;
-	const bool json = cfg->json && !strcmp(cfg->json, "-");
+	bool ok = true;
 
-	report_summary(r, json ? stderr : stdout);
-	if (!json && (fflush(stdout) || ferror(stdout)))
-		err(1, "standard output");
-	if (cfg->json)
-		write_file(cfg->json, r, json_write);
-	if (cfg->plot)
-		write_file(cfg->plot, r, plot_write);
+	report_summary(r, json == stdout ? stderr : stdout);
+	if (json != stdout)
+		ok = close_output(stdout, "standard output");
+	if (json) {
+		json_write(r, json);
+		ok &= close_output(json, cfg->json);
+	}
+	if (plot) {
+		plot_write(r, plot);
+		ok &= close_output(plot, cfg->plot);
+	}
+	return ok;
 }
 
 static bool failed(const struct run *r)
@@ -275,10 +306,13 @@ int main(int argc, char **argv)
 	static struct capture capture;
 	static struct run r = { .cfg = &cfg };
 	pthread_t threads[MAX_THREADS];
+	FILE *json, *plot;
 	unsigned int i;
 	sigset_t set;
 
 	options_parse(&cfg, argc, argv);
+	json = open_output(cfg.json);
+	plot = open_output(cfg.plot);
 	r.w = aligned_alloc(64, sizeof(*r.w) * cfg.nr_threads);
 	if (!r.w)
 		err(1, "threads");
@@ -303,6 +337,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < cfg.nr_threads; i++)
 		r.w[i].speed = r.speed;
 
+	if (cfg.mode == MODE_RX || cfg.mode == MODE_PONG)
+		fprintf(stderr, "tpgen: %s: ready\n", cfg.ifname);
 	start_threads(&r, threads);
 	watch(&r, threads, &set);
 	for (i = 0; i < cfg.nr_threads; i++) {
@@ -310,8 +346,8 @@ int main(int argc, char **argv)
 		port_read_drops(&r.w[i]);
 		port_close(&r.w[i]);
 	}
-	write_reports(&r);
-	i = failed(&r);
+	i = !write_reports(&r, json, plot);
+	i |= failed(&r);
 	report_free(&r);
 	replay_free(&capture);
 	return i;

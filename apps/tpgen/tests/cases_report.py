@@ -3,6 +3,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import time
 import xml.etree.ElementTree
@@ -10,16 +11,20 @@ import xml.etree.ElementTree
 from files import TIMED, pcap, write
 from harness import (
     DIR,
+    LIMIT,
     A,
     B,
     check,
     close,
+    counter,
     finish,
+    first_line,
     receiver,
     run,
     run_json,
     start,
     stop,
+    threads_run,
     timed,
 )
 
@@ -42,6 +47,53 @@ def test_ctrl_c() -> None:
         seconds = time.monotonic() - before
         check(re.search(r"^(sent|received) \d+ packets", out, re.MULTILINE), out)
         check(seconds < 5, f"{words}: {seconds:.1f} s")
+
+
+def test_signals() -> None:
+    """Each signal that ends a run leaves its summary, unless it is ignored."""
+    for number in signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
+        process = start("rx", "-i", A, "--json", DIR / "signals")
+        check("ready" in first_line(process), "not ready")
+        process.send_signal(number)
+        check("received 0 packets" in finish(process)[0], number)
+        check(json.loads((DIR / "signals").read_text())["mode"] == "rx", number)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        process = start("rx", "-i", B, "-n", 1)
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    check("ready" in first_line(process), "not ready")
+    process.send_signal(signal.SIGHUP)
+    run("tx", "-i", A, "-n", 1, "-q")
+    check("received 1 packets" in finish(process)[0], "SIGHUP was not ignored")
+
+
+def test_outputs() -> None:
+    """A file that cannot be written ends the program before it sends."""
+    before = counter(A, "tx_packets")
+    for option in "--json", "--plot":
+        said = run("tx", "-i", A, "-n", 9, option, DIR / "no/such", code=1)
+        check("No such file" in said and "sent" not in said, said)
+    check(counter(A, "tx_packets") == before, "packets were sent")
+    # Nobody reads the summary, but the file is complete.
+    process = start("tx", "-i", A, "-q", "-R", 10, "--json", DIR / "json")
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    threads_run(process)
+    process.send_signal(signal.SIGINT)
+    said = process.stderr.read()
+    check(process.wait(LIMIT) == 1 and "Broken pipe" in said, said)
+    check(json.loads((DIR / "json").read_text())["mode"] == "tx", "JSON")
+
+
+def test_ready() -> None:
+    """What is sent after rx has said that it is ready is received."""
+    process = start("rx", "-i", B, "-q", "--seq", "-n", 100)
+    said = first_line(process)
+    check(said == f"tpgen: {B}: ready\n", said)
+    run("tx", "-i", A, "-n", 300, "-q", "--seq")
+    said = finish(process)[0]
+    check("received 100 packets" in said and " 0 lost" in said, said)
 
 
 @timed

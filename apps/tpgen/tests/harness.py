@@ -114,13 +114,17 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     return out, errors
 
 
-def stop(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    # Before it starts its threads, the program blocks the signal.
+def threads_run(process: subprocess.Popen[str]) -> None:
+    """Before it starts its threads, the program blocks signals that end it."""
     until = time.monotonic() + LIMIT
     tasks = Path(f"/proc/{process.pid}/task")
     while process.poll() is None and len(list(tasks.iterdir())) < 2:
         check(time.monotonic() < until, "no thread starts")
         time.sleep(0.02)
+
+
+def stop(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    threads_run(process)
     process.send_signal(signal.SIGINT)
     return finish(process, code)
 
