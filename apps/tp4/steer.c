@@ -74,12 +74,23 @@ static long long find_place(const char *dev)
 	return place < 0 ? -ENOSPC : place;
 }
 
+/* Unlike strtoul() alone: digits only, and nothing is cut off. */
+static bool read_number(const char *word, unsigned long max,
+			unsigned long *number)
+{
+	if (!*word || word[strspn(word, "0123456789")])
+		return false;
+	errno = 0;
+	*number = strtoul(word, NULL, 10);
+	return !errno && *number <= max;
+}
+
+/* False also if there was one before: each field has one value. */
 static bool read_port(const char *word, __be16 *value, __be16 *mask)
 {
-	char *end;
-	unsigned long port = strtoul(word, &end, 10);
+	unsigned long port;
 
-	if (*end || !*word || port > 65535)
+	if (*mask || !read_number(word, 65535, &port))
 		return false;
 	*value = htons(port);
 	*mask = 0xffff;
@@ -88,7 +99,8 @@ static bool read_port(const char *word, __be16 *value, __be16 *mask)
 
 static bool read_address(const char *word, bool is_ip6, void *value, void *mask)
 {
-	if (inet_pton(is_ip6 ? AF_INET6 : AF_INET, word, value) != 1)
+	if (*(__u8 *)mask ||
+	    inet_pton(is_ip6 ? AF_INET6 : AF_INET, word, value) != 1)
 		return false;
 	memset(mask, 0xff, is_ip6 ? 16 : 4);
 	return true;
@@ -147,14 +159,14 @@ static bool read_flow(int nr, char **word, struct ethtool_rx_flow_spec *fs)
 static int remove_rule(const char *dev, const char *word)
 {
 	struct ethtool_rxnfc nfc = { .cmd = ETHTOOL_SRXCLSRLDEL };
-	char *end;
+	unsigned long rule;
 	int err;
 
-	nfc.fs.location = strtoul(word, &end, 10);
-	if (*end || !*word) {
+	if (!read_number(word, RX_CLS_LOC_SPECIAL - 1ul, &rule)) {
 		fprintf(stderr, "tp4: %s is not the number of a rule\n", word);
 		return 2;
 	}
+	nfc.fs.location = rule;
 	err = ask(dev, &nfc);
 	return err ? fail(dev, "removing the rule", err) : 0;
 }
@@ -174,11 +186,9 @@ static int add_rule(const char *dev, int nr, char **word, bool keep)
 	sigset_t signals;
 	char number[16];
 	long long place;
-	char *end;
 	int err;
 
-	queue = strtoul(word[nr - 1], &end, 10);
-	if (*end || !*word[nr - 1] || queue > 65535 ||
+	if (!read_number(word[nr - 1], 65535, &queue) ||
 	    !read_flow(nr - 1, word, &nfc.fs)) {
 		fprintf(stderr, "tp4: not a flow and a queue: tp4 --help\n");
 		return 2;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tp4: shows and prepares devices for AF_PACKET V4 */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <tpacket4.h>
 
 #include "tp4.h"
@@ -30,6 +32,38 @@ static const char help[] =
 "-h, --help        print this\n"
 "-V, --version     print the version\n";
 
+/*
+ * False if the kernel has no V4. A user who cannot open a packet socket cannot
+ * use it, but may see who does.
+ */
+static bool kernel_has_v4(void)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	bool has = true;
+
+	if (fd < 0)
+		return errno != EAFNOSUPPORT;
+	if (tp4_setopt(fd, PACKET_VERSION, TPACKET_V4) == -EINVAL)
+		has = false;
+	close(fd);
+	return has;
+}
+
+static int run(const char *command, int argc, char **argv)
+{
+	/* getopt_long() starts its messages with this. */
+	argv[0] = "tp4";
+	if (!kernel_has_v4()) {
+		fprintf(stderr, "tp4: this kernel has no AF_PACKET V4 (CONFIG_PACKET_V4)\n");
+		return 1;
+	}
+	if (!strcmp(command, "list"))
+		return list_main(argc, argv);
+	if (!strcmp(command, "stats"))
+		return stats_main(argc, argv);
+	return steer_main(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	int i;
@@ -45,12 +79,9 @@ int main(int argc, char **argv)
 		       TP4_VERSION_MINOR);
 		return 0;
 	}
-	if (argc > 1 && !strcmp(argv[1], "list"))
-		return list_main(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "stats"))
-		return stats_main(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "steer"))
-		return steer_main(argc - 1, argv + 1);
+	if (argc > 1 && (!strcmp(argv[1], "list") || !strcmp(argv[1], "stats") ||
+			 !strcmp(argv[1], "steer")))
+		return run(argv[1], argc - 1, argv + 1);
 	fputs(help, stderr);
 	return 2;
 }

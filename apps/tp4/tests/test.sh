@@ -207,11 +207,35 @@ check 'list: no such device' fails 1 'No such device' ./tp4 list nodevice
 check 'steer: no such device' fails 1 'No such device' ./tp4 steer nodevice udp dport 1 0
 check 'steer: no rules' fails 1 'the driver has no rules' ./tp4 steer left udp dport 1 0
 for flow in 'udp 0' 'udp dport 0' 'icmp dport 1 0' 'udp dport 65536 0' 'udp dport 1 x' \
-	'udp src 300.0.0.1 0' 'udp src ::1 dst 10.0.0.1 0' 'udp port 1 0'; do
+	'udp src 300.0.0.1 0' 'udp src ::1 dst 10.0.0.1 0' 'udp port 1 0' \
+	'udp dport 1 dport 2 0' 'udp src 10.0.0.1 src 10.0.0.2 0' 'udp dport -1 0' \
+	'udp dport 1 65536' 'udp dport 1 18446744073709551616'; do
 	# shellcheck disable=SC2086 # words
 	check "steer: not a flow: $flow" fails 2 'tp4 --help' ./tp4 steer left $flow
 done
-check 'steer -d: not a rule' fails 2 'not the number' ./tp4 steer -d left x
+for rule in x -1 +1 4294967299 2147483648 18446744073709551619; do
+	check "steer -d: not a rule: $rule" \
+		fails 2 'not the number' ./tp4 steer -d left "$rule"
+done
+check 'steer -d: no such rule' fails 1 'removing the rule' ./tp4 steer -d left 3
 check 'no command' fails 2 usage ./tp4
-check 'an unknown option' fails 2 unknown-option sh -c './tp4 list --unknown-option'
+check 'an unknown option' fails 2 '^tp4: .*unknown-option' ./tp4 list --unknown-option
+
+# A kernel that does not know TPACKET_V4
+gcc -shared -fPIC -o "$tmp/old.so" -xc - <<'EOF'
+#include <errno.h>
+#include <sys/socket.h>
+#include <linux/if_packet.h>
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	errno = level == SOL_PACKET && name == PACKET_VERSION ? EINVAL : ENOSYS;
+	return -1;
+}
+EOF
+for command in list stats 'steer left udp dport 1 0'; do
+	# shellcheck disable=SC2086 # words
+	check "$command: a kernel without V4" \
+		fails 1 'has no AF_PACKET V4' env LD_PRELOAD="$tmp/old.so" ./tp4 $command
+done
 exit $bad
