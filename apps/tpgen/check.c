@@ -6,7 +6,10 @@
 #include <net/if.h>
 
 #include "options.h"
+#include "slots.h"
 #include "vary.h"
+
+#define MIB	(1u << 20)
 
 static void get_mac(const struct config *cfg, struct address *a)
 {
@@ -162,8 +165,6 @@ static void check(struct config *cfg, struct given *given)
 	    cfg->rate.unit == RATE_MAX && cfg->mode == MODE_TX &&
 	    (cfg->poisson || cfg->launch))
 		errx(2, "--poisson and --launch need a rate (-R)");
-	if (cfg->burst > cfg->ring)
-		errx(2, "burst: more packets than a ring holds");
 	check_mode(cfg, given);
 }
 
@@ -175,6 +176,26 @@ static void set_cpus(struct config *cfg, const struct given *given)
 		cfg->cpu[i] = given->nr_cpus ? (int)given->cpus[i] : -1;
 }
 
+/*
+ * The default of RLIMIT_MEMLOCK is 8 MiB for a user, which is room for a sender
+ * and a receiver, and their rings. Zero-copy mode is for the administrator.
+ */
+static unsigned int default_ring(const struct config *cfg)
+{
+	const bool both = cfg->mode == MODE_PING || cfg->mode == MODE_PONG;
+	unsigned int size = 2048, memory = 2 * MIB;
+
+	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING)
+		size = slots_frame_size(vary_max_size(&cfg->pkt));
+	else if (cfg->mode == MODE_REPLAY)
+		size = slots_frame_size(UINT32_MAX);
+	if (cfg->mode == MODE_RX)
+		memory = 4 * MIB;
+	if (cfg->zerocopy)
+		memory = 8 * MIB;
+	return memory / size / (both ? 2 : 1);
+}
+
 /**
  * finish_options - check the options together, and set what follows from them
  * @cfg: command line
@@ -184,8 +205,6 @@ static void set_cpus(struct config *cfg, const struct given *given)
  */
 void finish_options(struct config *cfg, struct given *given)
 {
-	if ((cfg->mode == MODE_PING || cfg->mode == MODE_PONG) && !given->ring)
-		cfg->ring = 1024;
 	if (!cfg->launch)
 		cfg->ahead = 0;
 	check(cfg, given);
@@ -196,4 +215,8 @@ void finish_options(struct config *cfg, struct given *given)
 		finish_packet(cfg, &given->pkt);
 		check_frames(&cfg->pkt);
 	}
+	if (!given->ring)
+		cfg->ring = default_ring(cfg);
+	if (cfg->burst > cfg->ring)
+		errx(2, "burst: more packets than a ring holds");
 }

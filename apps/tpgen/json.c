@@ -12,16 +12,45 @@ static const char *const modes[] = {
 	[MODE_REPLAY] = "replay",
 };
 
+/* Bytes of the character at @s in UTF-8, or 0 if it is none */
+static unsigned int utf8_len(const unsigned char *s)
+{
+	static const __u32 first[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned int i, len = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 :
+			      *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
+	__u32 code = *s & (0x7f >> len);
+
+	if (len < 2)
+		return len;
+	for (i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	/* Not longer than needed, no half of a pair, and in Unicode */
+	if (code < first[len] || code >> 11 == 0x1b || code > 0x10ffff)
+		return 0;
+	return len;
+}
+
+/* A byte that is not UTF-8 becomes what Python's os.fsdecode() makes of it. */
 static void write_string(FILE *f, const char *s)
 {
+	unsigned int len;
+
 	putc('"', f);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
+	for (; *s; s += len) {
+		len = utf8_len((const unsigned char *)s);
+		if (!len) {
+			fprintf(f, "\\udc%02x", (unsigned char)*s);
+			len = 1;
+		} else if (*s == '"' || *s == '\\') {
 			fprintf(f, "\\%c", *s);
-		else if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f)
-			fprintf(f, "\\u%04x", (unsigned char)*s);
-		else
-			putc(*s, f);
+		} else if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+			fprintf(f, "\\u%04x", *s);
+		} else {
+			fwrite(s, 1, len, f);
+		}
 	}
 	putc('"', f);
 }

@@ -325,7 +325,6 @@ static const struct config defaults = {
 	.nr_threads = 1,
 	.interval = 1,
 	.wait_link = 2,
-	.ring = 4096,
 	.ahead = 2000000,
 	.loops = 1,
 	.pkt = {

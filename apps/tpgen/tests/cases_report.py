@@ -2,6 +2,7 @@
 """Reports, signals, and options that are refused."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -115,6 +116,36 @@ def test_json() -> None:
     r = json.loads(path.read_text())
     check(r["mode"] == "tx" and r["tx_packets"] == 10 and r["tx_bytes"] == 600, r)
     check("sent 10 packets" in said, said)
+
+
+def test_names() -> None:
+    """The name of an interface is in the JSON text as it is."""
+    for name in "zürich0", 'a"b\\c', os.fsdecode(b"latin\xfc"):
+        subprocess.run(["ip", "link", "set", B, "down"], check=True)
+        subprocess.run(["ip", "link", "set", B, "name", name], check=True)
+        try:
+            subprocess.run(["ip", "link", "set", name, "up"], check=True)
+            r = run_json("rx", "-i", name, "-t", "0.1", "-w", 10)
+            check(r["interface"] == name, r)
+        finally:
+            subprocess.run(["ip", "link", "set", name, "down"], check=True)
+            subprocess.run(["ip", "link", "set", name, "name", B], check=True)
+            subprocess.run(["ip", "link", "set", B, "up"], check=True)
+    run("tx", "-i", A, "-n", 1, "-q", "-w", 10)
+
+
+def test_memory() -> None:
+    """A user without CAP_IPC_LOCK can send and receive with the default limit."""
+    user = "setpriv --reuid 65534 --inh-caps +net_raw --ambient-caps +net_raw"
+    prefix = (*user.split(), "prlimit", f"--memlock={8 << 20}")
+    rx = start("rx", "-i", B, "-n", 100, "-q", "--seq", prefix=prefix)
+    said = first_line(rx)
+    check("ready" in said, said)
+    out, errors = finish(
+        start("tx", "-i", A, "-n", 100, "-q", "--seq", "-l", 3000, prefix=prefix)
+    )
+    check("sent 100 packets" in out, out + errors)
+    check("received 100 packets" in finish(rx)[0], "rx")
 
 
 def test_plot() -> None:

@@ -90,13 +90,16 @@ def timed(case: Callable[[], None]) -> Callable[[], None]:
 # --- running programs ------------------------------------------------------------
 
 
-def start(*words: object, stdin: IO[bytes] | None = None) -> subprocess.Popen[str]:
+def start(
+    *words: object, stdin: IO[bytes] | None = None, prefix: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [TPGEN, *map(str, words)],
+        [*prefix, TPGEN, *map(str, words)],
         stdin=stdin or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="surrogateescape",
     )
 
 
