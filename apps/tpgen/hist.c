@@ -34,7 +34,8 @@ void hist_merge(struct hist *to, const struct hist *from)
 
 /**
  * hist_subtract - remove the values of an earlier state of a histogram
- * @from: histogram; only its bins are valid afterwards
+ * @from: histogram; only its bins are valid afterwards, and its highest value
+ *        may be that of the earlier state
  * @h: the earlier state
  */
 void hist_subtract(struct hist *from, const struct hist *h)
@@ -82,11 +83,12 @@ __u64 hist_bin_start(unsigned int i)
  * @h: histogram
  * @percent: above 0, up to 100
  *
- * Return: the highest value of the bin of that value, or 0 without values.
+ * Return: the highest value of the bin of that value, at most the highest one of
+ * all, or 0 without values.
  */
 __u64 hist_percentile(const struct hist *h, double percent)
 {
-	__u64 n = hist_count(h), sum = 0, rank;
+	__u64 n = hist_count(h), sum = 0, rank, top;
 	unsigned int i;
 
 	if (!n)
@@ -99,7 +101,8 @@ __u64 hist_percentile(const struct hist *h, double percent)
 		if (sum >= rank)
 			break;
 	}
-	return hist_bin_start(i + 1) - 1;
+	top = hist_bin_start(i + 1) - 1;
+	return top < h->max ? top : h->max;
 }
 
 /**

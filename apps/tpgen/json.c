@@ -87,10 +87,10 @@ static void write_streams(FILE *f, const struct run *r)
 	for (i = 0; i < n; i++) {
 		const struct stream *s = &streams[i];
 
-		fprintf(f, "%s\n  {\"stream\": %u, \"run\": %u, \"received\": %llu, \"lost\": %llu, \"reordered\": %llu, \"duplicate\": %llu, \"negative_latency\": %llu, \"latency\": ",
+		fprintf(f, "%s\n  {\"stream\": %u, \"run\": %u, \"received\": %llu, \"lost\": %llu, \"lost_before_first\": %llu, \"reordered\": %llu, \"duplicate\": %llu, \"negative_latency\": %llu, \"latency\": ",
 			comma, stream_number(s->key), stream_run(s->key),
-			s->received, stream_lost(s), s->reordered,
-			s->duplicates, s->negative);
+			s->received, stream_lost(s), stream_head(s),
+			s->reordered, s->duplicates, s->negative);
 		write_latency(f, &s->latency);
 		putc('}', f);
 		comma = ",";

@@ -50,6 +50,12 @@ static inline __u64 pace_next(const struct pace *p)
 	return p->origin + (__u64)p->next;
 }
 
+/* Seconds from the start to when the next packet is due */
+static inline double pace_span(const struct pace *p)
+{
+	return p->limited ? p->next / 1e9 : 0;
+}
+
 void pace_init(struct pace *p, const struct config *cfg, __u64 speed,
 	       unsigned int nr, unsigned int share);
 void pace_start(struct pace *p, __u64 now);

@@ -215,6 +215,7 @@ void ping_run(struct worker *w)
 		pace_start(&p->pace, w->begin);
 		ping_loop(p);
 		w->end = clock_ns(CLOCK_MONOTONIC);
+		w->span = pace_span(&p->pace);
 		ping_finish(p);
 	}
 	slots_exit(&p->slots);

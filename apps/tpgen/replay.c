@@ -305,8 +305,12 @@ void replay_run(struct worker *w)
 		p.start = w->begin;
 		pace_start(&p.pace, w->begin);
 		replay_loop(&p);
+		w->span = pace_span(&p.pace);
+		if (w->span)
+			w->end = clock_ns(CLOCK_MONOTONIC);
 		drain(&p);
-		w->end = clock_ns(CLOCK_MONOTONIC);
+		if (!w->span)
+			w->end = clock_ns(CLOCK_MONOTONIC);
 	}
 	slots_exit(&p.slots);
 	free(p.has);

@@ -181,8 +181,10 @@ static double asked_pps(const struct run *r, double mean)
  */
 void report_totals(const struct run *r, struct totals *t)
 {
-	__u64 begin = 0, end = 0, packets, bytes;
+	__u64 begin = 0, end = 0, first_packets = 0, first_bytes = 0;
+	__u64 packets, bytes;
 	unsigned int i, j;
+	double span = 0;
 
 	memset(t, 0, sizeof(*t));
 	for (i = 0; i < r->cfg->nr_threads; i++) {
@@ -195,17 +197,24 @@ void report_totals(const struct run *r, struct totals *t)
 			t->refused[j] += w->refused[j];
 		if (!w->begin)
 			continue;
-		if (!begin || w->begin < begin)
+		if (!begin || w->begin < begin) {
 			begin = w->begin;
+			first_packets = w->first_packets;
+			first_bytes = w->first_bytes;
+		}
 		if (w->end > end)
 			end = w->end;
+		if (w->span > span)
+			span = w->span;
 	}
 	packets = sends(r->cfg) ? t->n.tx_packets : t->n.rx_packets;
 	bytes = sends(r->cfg) ? t->n.tx_bytes : t->n.rx_bytes;
 	if (end > begin) {
 		t->seconds = (end - begin) / 1e9;
-		t->pps = packets / t->seconds;
-		t->bps = bytes * 8 / t->seconds;
+		if (span < t->seconds)
+			span = t->seconds;
+		t->pps = (packets - first_packets) / span;
+		t->bps = (bytes - first_bytes) * 8 / span;
 	}
 	t->asked = asked_pps(r, packets ? (double)bytes / packets : 0);
 }
@@ -254,6 +263,9 @@ static void print_stream(FILE *f, const struct stream *s, bool ping)
 	fprintf(f, "stream %u: %llu received, %llu lost, %llu reordered, %llu duplicate\n",
 		stream_number(s->key), s->received, stream_lost(s),
 		s->reordered, s->duplicates);
+	if (stream_head(s))
+		fprintf(f, "  %llu of the lost ones were sent before the first one received\n",
+			stream_head(s));
 	if (n)
 		fprintf(f, "  %s min %s, p50 %s, p99 %s, p99.9 %s, max %s, mean %s\n",
 			ping ? "round trip" : "latency",

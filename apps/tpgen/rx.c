@@ -168,8 +168,11 @@ void rx_run(struct worker *w)
 			continue;
 		seen = w->n.rx_packets;
 		w->end = clock_ns(CLOCK_MONOTONIC);
-		if (!w->begin)
-			w->begin = w->end;
+		if (w->begin)
+			continue;
+		w->begin = w->end;
+		w->first_packets = seen;
+		w->first_bytes = w->n.rx_bytes;
 	}
 	if (e)
 		worker_error(w, e == -ENETDOWN ? TP4_IN_WAIT : TP4_IN_RX, e);

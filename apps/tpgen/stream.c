@@ -166,16 +166,30 @@ void stream_merge(struct stream *to, const struct stream *from)
 }
 
 /**
- * stream_lost - count the packets that are missing between the first and last
+ * stream_head - count the packets that are missing before the first
+ * @s: stream, whose sender has started from 0
+ *
+ * Return: their number; 0 if the numbers seem to have wrapped around.
+ */
+__u64 stream_head(const struct stream *s)
+{
+	__u64 head = s->first - FIRST;
+
+	return s->received && head < 1ull << 31 ? head : 0;
+}
+
+/**
+ * stream_lost - count the packets that are missing up to the last
  * @s: stream
  *
- * Return: their number.
+ * Return: their number, with those of stream_head().
  */
 __u64 stream_lost(const struct stream *s)
 {
 	__u64 all = s->next - s->first;
 
-	return s->received && all > s->received ? all - s->received : 0;
+	return stream_head(s) +
+	       (s->received && all > s->received ? all - s->received : 0);
 }
 
 /**

@@ -60,6 +60,7 @@ struct stream *stream_find(struct stream_table *t, __u64 key);
 void stream_out_of_order(struct stream *s, __u32 seq);
 void stream_odd_latency(struct stream *s, __u64 ns);
 void stream_merge(struct stream *to, const struct stream *from);
+__u64 stream_head(const struct stream *s);
 __u64 stream_lost(const struct stream *s);
 unsigned int signature_find(const __u8 *data, unsigned int len);
 

@@ -235,6 +235,9 @@ struct capture;
  * @speed: bits per second of the link, 0: unknown
  * @begin: CLOCK_MONOTONIC of the first packet, 0: none yet
  * @end: and of the last one
+ * @span: seconds from @begin to when the packet after the last one is due
+ * @first_packets: packets received when @begin was read, which is their end
+ * @first_bytes: of these
  * @rx_drops: packets that the socket has dropped
  * @hw_stamps: packets with a hardware time stamp
  * @refused: packets that were refused, by errno
@@ -255,6 +258,8 @@ struct worker {
 	const struct capture *capture;
 	__u64 speed;
 	__u64 begin, end;
+	double span;
+	__u64 first_packets, first_bytes;
 	__u64 rx_drops;
 	__u64 hw_stamps;
 	__u64 refused[REFUSALS];
@@ -309,7 +314,8 @@ struct run {
  * struct totals - results of all threads
  * @n: counters
  * @seconds: from the first packet to the last one
- * @pps: packets per second that were sent, or received
+ * @pps: packets per second that were sent, or received; each packet counts with
+ *       the gap behind it
  * @bps: bits of these
  * @asked: packets per second that were asked for; 0: as many as possible
  * @drops: packets that the sockets have dropped

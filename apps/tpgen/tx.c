@@ -457,6 +457,7 @@ void tx_run(struct worker *w)
 	drain(t);
 	if (!t->pace.limited)
 		w->end = clock_ns(CLOCK_MONOTONIC);
+	w->span = pace_span(&t->pace);
 out:
 	tx_exit(t);
 	free(t);

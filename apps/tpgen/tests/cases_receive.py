@@ -58,7 +58,10 @@ def test_loss_order_duplicates() -> None:
         check(len(r["streams"]) == 1, r["streams"])
         s = r["streams"][0]
         found = s["stream"], s["received"], s["lost"], s["reordered"], s["duplicate"]
-        want = 3, len(seen), 360 - len(seen), reordered, duplicates
+        # Before the first one, unless the numbers seem to have wrapped around
+        head = first if first < 2**31 else 0
+        check(s["lost_before_first"] == head, s)
+        want = 3, len(seen), head + 360 - len(seen), reordered, duplicates
         check(found == want, f"from {first}: {found}, not {want}")
         check(r["rx_other"] == 1, r["rx_other"])
         count = s["latency"]["count"]
@@ -66,7 +69,7 @@ def test_loss_order_duplicates() -> None:
         check(sum(n for _, n in s["latency"]["histogram"]) == count, "histogram")
         for low, high in (("min", "p50"), ("p50", "p99"), ("p99_9", "max")):
             low, high = s["latency"][f"{low}_ns"], s["latency"][f"{high}_ns"]
-            check(low <= high * 1.04, f"{low} > {high}")
+            check(low <= high, f"{low} > {high}")
 
 
 def test_latency() -> None:
