@@ -86,7 +86,6 @@ struct tp4_pack {
  * @no_desc:	packets dropped because too few frames were posted (Rx), kicks
  *		that found nothing posted (Tx)
  * @invalid:	descriptors refused
- * @sending:	the holder of pg_vec_lock is sending, which can take long (Tx)
  * @seen:	@out when poll() last found the slot returned last marked with
  *		TP4_DESC_SEEN (Rx)
  * @wake_at:	position from which on the reader is to be woken again if it does
@@ -138,7 +137,6 @@ struct tp4_queue {
 	atomic_long_t		ring_full;
 	atomic_long_t		no_desc;
 	atomic_long_t		invalid;
-	bool			sending;
 	unsigned long		seen;
 	unsigned long		wake_at;
 	unsigned long		woken;

@@ -87,14 +87,16 @@ struct tp4_tx_pkt {
  * @lens:	posted length of each packet of the batch
  * @nr_done:	number of descriptors in @done
  * @done:	descriptors that tp4_tx_flush() returns
+ * @nr_sent:	number of packets that were in state TP4_TX_IN_FLIGHT
+ * @waiters:	number of blocking calls that wait
  * @freed:	entries of @pkts freed by other contexts
- * @in_flight:	number of packets in state TP4_TX_IN_FLIGHT
+ * @nr_returned: number of packets of @nr_sent that have been returned
  * @limit:	maximum number of descriptors of a packet
  * @descs:	copies of the descriptors of a packet
  * @pkts:	one entry for each slot of the ring
  *
- * Protected by pg_vec_lock, except for @freed, @in_flight and the state of
- * packets that were sent.
+ * Protected by pg_vec_lock, except for @freed, @nr_returned, the state of packets
+ * that were sent, and decrements of @waiters.
  */
 struct tp4_tx {
 	struct tp4_queue	*q;
@@ -109,15 +111,18 @@ struct tp4_tx {
 	u32			limit;
 	struct tpacket4_desc	*descs;
 	struct tpacket4_desc	done[TP4_TX_RETURNS];
+	u32			nr_sent;
+	atomic_t		waiters;
 
 	struct llist_head	freed ____cacheline_aligned_in_smp;
-	atomic_t		in_flight;
+	atomic_t		nr_returned;
 	struct tp4_tx_pkt	pkts[];
 };
 
 /* State of one call of tp4_snd() */
 struct tp4_tx_call {
 	struct packet_sock	*po;
+	const struct msghdr	*msg;
 	struct tp4_tx		*tx;
 	struct net_device	*dev;
 	struct sockcm_cookie	sockc;
@@ -230,7 +235,7 @@ static void tp4_tx_freed(struct tp4_tx_pkt *pkt)
 		pkt = more;
 	} while (unlikely(pkt));
 	/* Pairs with the acquire in tp4_tx_busy(): the ring may go now. */
-	atomic_dec_return_release(&tx->in_flight);
+	atomic_inc_return_release(&tx->nr_returned);
 	tp4_wake_sender(sk);
 }
 
@@ -387,6 +392,7 @@ static bool tp4_tx_long_ok(const struct net_device *dev,
 
 /* Build the skb of a packet of @len bytes, which is copied, or else refers to the
  * frames behind its first bytes.
+ * Does not wait for the send buffer, since pg_vec_lock is held.
  * Return: the skb, or an ERR_PTR: -EINVAL or -EMSGSIZE if the packet cannot be
  * sent, any other error if it has to wait.
  */
@@ -400,7 +406,6 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	struct tp4_tx *tx = call->tx;
 	u32 linear, rest, hlen;
 	struct sk_buff *skb;
-	bool noblock;
 	int err;
 
 	/* With metadata, it may be a GSO packet, which has any length. */
@@ -410,13 +415,9 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	linear = len <= call->copy ? len : TP4_TX_HEAD;
 	linear = max_t(u32, linear, reserve);
 	rest = unlikely(copied) && len > linear ? len - linear : 0;
-	/* Do not wait for memory that this batch itself uses. */
-	noblock = !call->wait || tx->nr_skbs;
-	if (!noblock)
-		tp4_tx_flush(tx);
 	hlen = LL_RESERVED_SPACE_EX(dev, call->hard_header_len);
 	skb = sock_alloc_send_pskb(tx->q->sk, hlen + dev->needed_tailroom +
-				   linear - reserve, rest, noblock, &err,
+				   linear - reserve, rest, true, &err,
 				   PAGE_ALLOC_COSTLY_ORDER);
 	if (unlikely(!skb))
 		return ERR_PTR(err);
@@ -548,14 +549,10 @@ static int tp4_tx_build_error(const struct tp4_tx_call *call, int err)
 {
 	const struct tp4_tx *tx = call->tx;
 
-	if (err == -EAGAIN && call->wait && !tx->nr_skbs)
-		return -ETIMEDOUT;
 	switch (err) {
 	case -EAGAIN:
 	case -ENOBUFS:
 	case -EPIPE:
-	case -EINTR:
-	case -ERESTARTSYS:
 		break;
 	default:
 		if (tx->nr_skbs || call->bytes)
@@ -617,14 +614,12 @@ static bool tp4_tx_is_freed(const struct tp4_tx_pkt *pkt)
 static void tp4_tx_finish_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 			      u8 error)
 {
-	if (!tp4_tx_is_freed(pkt)) {
-		atomic_inc(&tx->in_flight);
-		if (cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_IN_FLIGHT) ==
-		    TP4_TX_IN_BATCH)
-			return;
-		atomic_dec(&tx->in_flight);
-	}
-	tp4_tx_return_pkt(tx, pkt, error);
+	if (!tp4_tx_is_freed(pkt) &&
+	    cmpxchg(&pkt->state, TP4_TX_IN_BATCH, TP4_TX_IN_FLIGHT) ==
+	    TP4_TX_IN_BATCH)
+		tx->nr_sent++;
+	else
+		tp4_tx_return_pkt(tx, pkt, error);
 }
 
 /* Check whether a packet was sent or queued. Without a carrier, and while the device
@@ -698,57 +693,25 @@ static int tp4_tx_send_batch(struct tp4_tx_call *call, int *err)
 	return bytes;
 }
 
-/* Sleep until at most @max packets are in flight. */
-static int tp4_tx_wait(const struct tp4_tx *tx, int max, long *timeo)
+/* Send the packets that wait and those that are posted, until one has to wait. */
+static int tp4_tx_loop(struct tp4_tx_call *call)
 {
-	wait_queue_head_t *wq = sk_sleep(tx->q->sk);
-	const atomic_t *in_flight = &tx->in_flight;
-	long ret;
-
-	ret = wait_event_interruptible_timeout(*wq,
-					       atomic_read(in_flight) <= max,
-					       *timeo);
-	if (ret < 0)
-		return ret;
-	*timeo = ret;
-	return ret ? 0 : -ETIMEDOUT;
-}
-
-static int tp4_tx_loop(struct tp4_tx_call *call, long timeo)
-{
-	unsigned long start = call->tx->q->in;
 	struct tp4_tx *tx = call->tx;
-	int bytes = 0, err = 0, in_flight;
+	struct sock *sk = tx->q->sk;
+	int err;
 
-again:
 	do {
 		/* Report it in the next call if this one has sent data. */
-		if (unlikely(READ_ONCE(tx->q->sk->sk_err))) {
-			if (!bytes)
-				err = sock_error(tx->q->sk);
-			break;
-		}
+		if (unlikely(READ_ONCE(sk->sk_err)))
+			return call->bytes ? 0 : sock_error(sk);
 		err = tp4_tx_fill_batch(call);
 		if (tx->nr_skbs)
-			bytes += tp4_tx_send_batch(call, &err);
-		call->bytes = bytes;
+			call->bytes += tp4_tx_send_batch(call, &err);
 		tp4_tx_flush(tx);
 		cond_resched();
-	} while (!err && call->more && bytes < INT_MAX / 2 &&
+	} while (!err && call->more && call->bytes < INT_MAX / 2 &&
 		 !signal_pending(current));
-
-	in_flight = atomic_read(&tx->in_flight);
-	if (call->wait && in_flight && (!err || err == -ENOBUFS)) {
-		bool full = err;
-
-		err = tp4_tx_wait(tx, full ? in_flight - 1 : 0, &timeo);
-		if (full && !err)
-			goto again;
-	}
-
-	if (tx->q->in == start && !bytes && !err)
-		atomic_long_inc(&tx->q->no_desc);
-	return bytes ? : err;
+	return err;
 }
 
 static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
@@ -786,6 +749,84 @@ static struct net_device *tp4_tx_dev_get(struct packet_sock *po,
 	return dev;
 }
 
+/* Same, with the ring and the device as they are now. */
+static int tp4_tx_send(struct tp4_tx_call *call)
+{
+	struct packet_sock *po = call->po;
+	struct tp4_queue *q = po->tp4_queue[TP4_TX];
+	int err;
+
+	/* packet_sendmsg() checked it without the lock. The acquire pairs with
+	 * the release in tp4_zc_disable().
+	 */
+	if (unlikely(!q || smp_load_acquire(&q->zerocopy)))
+		return -EBUSY;
+	call->dev = tp4_tx_dev_get(po, call->msg, &call->proto, &call->addr);
+	if (IS_ERR(call->dev))
+		return PTR_ERR(call->dev);
+
+	call->tx = q->tx;
+	call->copy = call->dev->dev.parent ? TP4_TX_COPY_TO_CARD : TP4_TX_COPY;
+	call->budget = min(call->budget, q->mask + 1);
+	call->hard_header_len = READ_ONCE(call->dev->hard_header_len);
+	call->reserve = call->raw ? call->hard_header_len : 0;
+	err = tp4_tx_loop(call);
+	if (call->budget == q->mask + 1 && !call->bytes && !err)
+		atomic_long_inc(&q->no_desc);
+	dev_put(call->dev);
+	return err;
+}
+
+/* Check whether a blocking call has to wait after tp4_tx_send(), which has
+ * returned @err: for the send buffer, or until @nr packets have been returned
+ * since the ring was created. If it has, the ring stays until tp4_tx_wait().
+ */
+static bool tp4_tx_must_wait(const struct tp4_tx_call *call, int err, u32 *nr)
+{
+	u32 returned;
+
+	if (!call->wait || (err && err != -EAGAIN && err != -ENOBUFS))
+		return false;
+	returned = atomic_read(&call->tx->nr_returned);
+	/* With no packet in flight, nothing would end the wait. */
+	if (err != -EAGAIN && returned == call->tx->nr_sent)
+		return false;
+	*nr = err ? returned + 1 : call->tx->nr_sent;
+	atomic_inc(&call->tx->waiters);
+	return true;
+}
+
+static bool tp4_tx_may_go_on(const struct tp4_tx_call *call, int err, u32 nr)
+{
+	const struct sock *sk = &call->po->sk;
+
+	if (err == -EAGAIN)
+		return sk_wmem_alloc_get(sk) < READ_ONCE(sk->sk_sndbuf) ||
+		       READ_ONCE(sk->sk_err) ||
+		       (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+	return (int)(atomic_read(&call->tx->nr_returned) - nr) >= 0;
+}
+
+/* Sleep until a blocking call may go on. Only the socket is held: the device, its
+ * namespace and pg_vec_lock must not wait for a receiver of the packets.
+ */
+static int tp4_tx_wait(const struct tp4_tx_call *call, int err, u32 nr,
+		       long *timeo)
+{
+	wait_queue_head_t *wq = sk_sleep(&call->po->sk);
+	long left;
+
+	left = wait_event_interruptible_timeout(*wq,
+						tp4_tx_may_go_on(call, err, nr),
+						*timeo);
+	/* Pairs with the acquire in tp4_tx_busy(). */
+	atomic_dec_return_release(&call->tx->waiters);
+	if (left < 0)
+		return sock_intr_errno(*timeo);
+	*timeo = left;
+	return left ? 0 : -ETIMEDOUT;
+}
+
 /**
  * tp4_tx_prepare() - allocate the Tx state of the pending Tx queue
  * @po:	the packet socket, after tp4_ring_request() for its Tx ring
@@ -821,17 +862,20 @@ int tp4_tx_prepare(struct packet_sock *po)
 }
 
 /**
- * tp4_tx_busy() - check whether packets of the Tx ring are in flight
+ * tp4_tx_busy() - check whether the Tx ring is in use
  * @po:	the packet socket, of version V4
  *
- * Context: Under pg_vec_lock or the socket lock.
- * Return: true if the ring cannot be removed yet.
+ * Context: Under pg_vec_lock.
+ * Return: true if the ring cannot be removed yet: packets are in flight, or a
+ * blocking call waits.
  */
 bool tp4_tx_busy(const struct packet_sock *po)
 {
 	const struct tp4_queue *q = po->tp4_queue[TP4_TX];
 
-	return q && atomic_read_acquire(&q->tx->in_flight);
+	return q && (atomic_read_acquire(&q->tx->nr_returned) !=
+		     q->tx->nr_sent ||
+		     atomic_read_acquire(&q->tx->waiters));
 }
 
 /**
@@ -841,10 +885,11 @@ bool tp4_tx_busy(const struct packet_sock *po)
  *		flags
  *
  * Takes at most as many descriptors as the ring has. Without MSG_DONTWAIT,
- * returns when the frames sent are free again. If this call has sent something,
- * a socket error is reported by the next one.
+ * returns when as many packets as were sent are free again; while it waits,
+ * other calls can send. If this call has sent something, a socket error is
+ * reported by the next one.
  *
- * Context: Process context, may sleep; takes pg_vec_lock.
+ * Context: Process context, may sleep; takes pg_vec_lock, but not while it waits.
  * Return: the bytes sent, or a negative errno if nothing was sent: -EBUSY (the
  * ring was removed, or is used by the driver), -ENXIO (no device), -ENETDOWN,
  * -ENOBUFS (device full), -EAGAIN (send buffer full), -ETIMEDOUT,
@@ -854,47 +899,33 @@ int tp4_snd(struct packet_sock *po, struct msghdr *msg)
 {
 	struct tp4_tx_call call = {
 		.po = po,
+		.msg = msg,
 		.wait = !(msg->msg_flags & MSG_DONTWAIT),
 		.raw = po->sk.sk_type == SOCK_RAW,
+		.budget = U32_MAX,
 	};
 	struct sock *sk = &po->sk;
-	struct tp4_queue *q;
-	int err;
-
-	mutex_lock(&po->pg_vec_lock);
-	/* packet_sendmsg() checked it without the lock. */
-	q = po->tp4_queue[TP4_TX];
-	/* Pairs with the release in tp4_zc_disable(). */
-	if (unlikely(!q || smp_load_acquire(&q->zerocopy))) {
-		err = -EBUSY;
-		goto unlock;
-	}
-
-	call.dev = tp4_tx_dev_get(po, msg, &call.proto, &call.addr);
-	if (IS_ERR(call.dev)) {
-		err = PTR_ERR(call.dev);
-		goto unlock;
-	}
+	int err, ret;
+	bool wait;
+	long timeo;
+	u32 nr;
 
 	sockcm_init(&call.sockc, sk);
 	call.sockc.mark = READ_ONCE(sk->sk_mark);
 	if (msg->msg_controllen) {
 		err = sock_cmsg_send(sk, msg, &call.sockc);
 		if (unlikely(err))
-			goto put_dev;
+			return err;
 	}
 
-	WRITE_ONCE(q->sending, true);
-	call.tx = q->tx;
-	call.copy = call.dev->dev.parent ? TP4_TX_COPY_TO_CARD : TP4_TX_COPY;
-	call.budget = q->mask + 1;
-	call.hard_header_len = READ_ONCE(call.dev->hard_header_len);
-	call.reserve = call.raw ? call.hard_header_len : 0;
-	err = tp4_tx_loop(&call, sock_sndtimeo(sk, !call.wait));
-	WRITE_ONCE(q->sending, false);
-put_dev:
-	dev_put(call.dev);
-unlock:
-	mutex_unlock(&po->pg_vec_lock);
-	return err;
+	timeo = sock_sndtimeo(sk, !call.wait);
+	do {
+		mutex_lock(&po->pg_vec_lock);
+		err = tp4_tx_send(&call);
+		wait = tp4_tx_must_wait(&call, err, &nr);
+		mutex_unlock(&po->pg_vec_lock);
+		ret = wait ? tp4_tx_wait(&call, err, nr, &timeo) : err;
+	} while (wait && err && !ret);
+
+	return call.bytes ? : ret;
 }

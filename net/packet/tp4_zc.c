@@ -231,11 +231,11 @@ static bool tp4_zc_take_tx(struct packet_sock *po)
 
 	if (!q)
 		return true;
-	/* A sender can hold the lock for long. All others release it soon, but
-	 * there may be many, and RTNL is held here.
+	/* Nobody sleeps for long with it, but there may be many senders of full
+	 * rings, and RTNL is held here.
 	 */
 	while (!mutex_trylock(&po->pg_vec_lock)) {
-		if (READ_ONCE(q->sending) || !left--)
+		if (!left--)
 			return false;
 		schedule_timeout_uninterruptible(1);
 	}
