@@ -297,13 +297,14 @@ class Tests:
         self.load()
 
     def again_and_again(self) -> None:
-        """Ten times, while another thread opens sockets as fast as it can."""
+        """Ten times, while another thread opens and closes sockets."""
         stop = False
         seen = {True: 0, False: 0}
 
         def churn() -> None:
             while not stop:
                 seen[new_is_ours()] += 1
+                time.sleep(0.1)  # or the module would hardly ever be free
 
         thread = threading.Thread(target=churn, daemon=True)
         thread.start()
