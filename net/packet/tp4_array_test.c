@@ -1390,7 +1390,7 @@ static void keep_spare_frames_of_chains(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		for (k = 0; k < 3; k++)
 			expect_packet(test, 3 * i + k, ROOM,
-				      10 * i + k * (u8)ROOM);
+				      10 * i + k * ROOM);
 	}
 	KUNIT_EXPECT_NULL(test, reap(&t->rx));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 2);

@@ -865,6 +865,7 @@ static void xsk_tp4_check_dry(struct xsk_tp4 *t)
  */
 static void xsk_tp4_wait_dry(struct xsk_tp4 *t)
 {
+	/* If this misses frames, the timer looks again. */
 	if (READ_ONCE(t->asked) || data_race(xsk_tp4_posted(t))) {
 		WRITE_ONCE(t->dry, false);
 	} else if (++t->waits < XSK_TP4_WAITS || !netif_carrier_ok(t->dev)) {
@@ -912,6 +913,7 @@ int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags, bool posted)
 		return -ENXIO;
 	if (flags & TP4_WAKEUP_RX)
 		xdp_flags |= XDP_WAKEUP_RX;
+	/* If this misses frames, the next check finds them. */
 	if (flags & TP4_WAKEUP_RX && posted && !data_race(xsk_tp4_posted(t)))
 		xsk_tp4_check_dry(t);
 	if (flags & TP4_WAKEUP_TX)
