@@ -137,6 +137,13 @@ void tp4a_recycle(struct tp4_packet_array *a)
 }
 EXPORT_SYMBOL_GPL(tp4a_recycle);
 
+/* Reverse the order of the frames from @from to @to. */
+static void tp4a_reverse(struct tp4_packet_array *a, u32 from, u32 to)
+{
+	for (; from != to && from != --to; from++)
+		swap(a->items[from & a->mask], a->items[to & a->mask]);
+}
+
 /**
  * tp4a_reuse() - make the frames processed last empty again
  * @a:	the Rx array
@@ -150,14 +157,18 @@ EXPORT_SYMBOL_GPL(tp4a_recycle);
  */
 void tp4a_reuse(struct tp4_packet_array *a, u32 nr)
 {
-	while (nr--) {
-		u32 pos = a->curr - 1;
-		struct tp4_frame frame = a->items[pos & a->mask];
+	const u32 pos = a->curr - nr;
 
-		for (; pos != a->start; pos--)
-			a->items[pos & a->mask] =
-				a->items[(pos - 1) & a->mask];
-		a->start++;
+	if (pos != a->start) {
+		/* Rotate, in time that does not grow with the product of both. */
+		tp4a_reverse(a, a->start, pos);
+		tp4a_reverse(a, pos, a->curr);
+		tp4a_reverse(a, a->start, a->curr);
+	}
+	/* In a full array, the first and the next free element are the same. */
+	while (nr--) {
+		struct tp4_frame frame = a->items[a->start++ & a->mask];
+
 		tp4a_reset_frame(a, &frame);
 		a->items[a->end++ & a->mask] = frame;
 	}

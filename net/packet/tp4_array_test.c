@@ -1045,7 +1045,7 @@ static void recycle_frames(struct kunit *test)
 static void reuse_moves_frames_to_end(struct kunit *test)
 {
 	/* Content of the array then: 0 to 2 to flush, the others empty */
-	static const u32 last[] = { 5, 6, ELEMS - 1, 4, 3 };
+	static const u32 last[] = { 5, 6, ELEMS - 1, 3, 4 };
 	struct tp4_test *t = test->priv;
 	struct tp4_frame_set p;
 	u32 i;
