@@ -124,6 +124,8 @@ def defer_interrupts(ends: list[str], busy: bool) -> None:
 
 def ways_to_wait(device: str, version: str, benchmark: str) -> list[str]:
     copy = version in ("V3", "V4")
+    if benchmark == "rxdrop-meta" and version not in ("V4", "V4+ZC"):
+        return []
     if benchmark.startswith("fanout"):
         return ["sleep"] if version == "V4+ZC" else []
     if device == "veth":
@@ -165,6 +167,8 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     cmd += ["-s", str(r.size), "-n", str(packets)]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
+    benchmark = r.benchmark.removesuffix("-meta")
+    cmd += ["--meta"] if benchmark != r.benchmark else []
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
     if r.version.endswith("+ZC"):
         cmd += ["-z", "1"]
@@ -175,12 +179,12 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
         if r.benchmark != "fanout-none":
             cmd += ["--fanout", r.benchmark.split("-")[1]]
     elif job.device not in ("veth", "igb"):
-        cmd += ["--promisc", f"--{r.benchmark}"]
-    elif r.benchmark == "l2fwd":
+        cmd += ["--promisc", f"--{benchmark}"]
+    elif benchmark == "l2fwd":
         cmd += ["--veth", "64", "--lockstep"]
     else:
-        cmd += [f"--{r.benchmark}"]
-        cmd += ["--lockstep"] if r.benchmark == "rxdrop" else []
+        cmd += [f"--{benchmark}"]
+        cmd += ["--lockstep"] if benchmark == "rxdrop" else []
     cmd += ["--promisc"] if igb else []
     cmd += {"busy": ["-B", str(BUSY_US)], "sleep": ["--poll"]}.get(r.wait, [])
     defer_interrupts(ends, r.wait == "busy")

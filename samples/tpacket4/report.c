@@ -121,6 +121,7 @@ void report_json(const struct config *cfg, const struct result *res)
 	number("zerocopy", cfg->zerocopy);
 	number("queues", cfg->queues);
 	number("shared", cfg->shared);
+	number("meta", cfg->meta);
 	if (cfg->fanout >= 0)
 		number("fanout", cfg->fanout);
 	text("interface", cfg->ifname[0]);

@@ -104,6 +104,7 @@ static void packed_open(struct port *p, struct v4 *v)
 	struct tp4_options opt = {
 		.rx_nr = slots,
 		.fd = p->fd,
+		.meta = p->cfg->meta,
 		.packed = 1,
 	};
 
@@ -120,6 +121,7 @@ static void v4_open(struct port *p)
 		.rx_nr = p->rx ? p->cfg->ring : 0,
 		.tx_nr = p->tx ? p->cfg->ring : 0,
 		.fd = p->fd,
+		.meta = p->cfg->meta,
 	};
 	struct v4 *v = calloc(1, sizeof(*v));
 	__u8 packet[FRAME_SIZE];

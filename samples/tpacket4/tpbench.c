@@ -34,6 +34,7 @@ static const char usage[] =
 "                       queues; 4 is then always in zero-copy mode\n"
 "      --shared         V4: both ends of -e share a packet buffer; with -z,\n"
 "                       frames are swapped instead of copied\n"
+"      --meta           V4: rings with metadata\n"
 "      --fanout TYPE    V4 with -z and -r: the queue feeds a fanout group of two\n"
 "                       sockets, which share a packet buffer with it; lb, cpu,\n"
 "                       rnd, qm, hash, cbpf or xdp\n"
@@ -67,6 +68,7 @@ static const char usage[] =
 
 enum {
 	OPT_SHARED = 256,
+	OPT_META,
 	OPT_FANOUT,
 	OPT_LOCKSTEP,
 	OPT_BLOCK,
@@ -89,6 +91,7 @@ static const struct option options[] = {
 	{ "zerocopy", required_argument, NULL, 'z' },
 	{ "queues", required_argument, NULL, 'Q' },
 	{ "shared", no_argument, NULL, OPT_SHARED },
+	{ "meta", no_argument, NULL, OPT_META },
 	{ "fanout", required_argument, NULL, OPT_FANOUT },
 	{ "cpu", required_argument, NULL, 'c' },
 	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
@@ -243,6 +246,8 @@ static void check(struct config *cfg)
 	if (cfg->mode == MODE_NONE)
 		errx(2, "no benchmark given (-r, -t, -l or -e), see --help");
 	set_queues(cfg);
+	if (cfg->meta && cfg->version != 4)
+		errx(2, "--meta needs -v 4");
 	if (cfg->shared && cfg->version != 4)
 		errx(2, "--shared needs -v 4");
 	if (cfg->zerocopy && cfg->version != 4 && !xdp)
@@ -319,6 +324,9 @@ static void parse(struct config *cfg, int argc, char **argv)
 			break;
 		case OPT_SHARED:
 			cfg->shared = true;
+			break;
+		case OPT_META:
+			cfg->meta = true;
 			break;
 		case OPT_FANOUT:
 			cfg->fanout = parse_fanout(optarg);

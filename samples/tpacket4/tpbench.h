@@ -52,6 +52,7 @@ struct config {
 	bool range;		/* -Q A-B, or all */
 	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
+	bool meta;		/* V4: rings with metadata */
 	int fanout;		/* V4+ZC: type of the group that is fed, or -1 */
 	double duration;	/* seconds; 0: no limit */
 	__u64 count;		/* packets; 0: no limit */
