@@ -2,6 +2,7 @@
 /* Commands: from the configuration file and, while the switch runs, tpswitch ctl */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -156,7 +157,7 @@ static int cmd_limit(struct sw *sw, char *rest, FILE *reply)
 static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
-	int err;
+	int err, fd = sw->file, waiter = -1;
 
 	if (!port)
 		return -1;
@@ -164,7 +165,21 @@ static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
 		rest += strspn(rest, " \t");
 	if (!rest || !*rest)
 		return fail(reply, "mirror PORT FILE|off");
-	err = sw_mirror_set(port, strcmp(rest, "off") ? rest : NULL);
+	/* The command ends when the file is complete. */
+	if (sw->ctl >= 0)
+		waiter = fcntl(sw->ctl, F_DUPFD_CLOEXEC, 0);
+	if (!strcmp(rest, "off")) {
+		sw_mirror_stop(port, waiter);
+		return 0;
+	}
+	/* tpswitch ctl opens it itself; the configuration file has the path only. */
+	if (fd < 0)
+		fd = sw_mirror_open(rest);
+	sw->file = -1;
+	if (fd >= 0)
+		err = sw_mirror_start(port, fd, waiter);
+	else
+		err = fd;
 	return err ? fail(reply, "%s: %s", rest, strerror(-err)) : 0;
 }
 
@@ -422,6 +437,30 @@ int sw_read_config(struct sw *sw, const char *file)
 	return err;
 }
 
+/* Receive a command, perhaps with a file. */
+static ssize_t receive(struct sw *sw, int fd, char *line, size_t len)
+{
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = line, .iov_len = len };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&sw->file, CMSG_DATA(c), sizeof(sw->file));
+	return n;
+}
+
 static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_ctl *ctl = container_of(ev, struct sw_ctl, ev);
@@ -432,7 +471,7 @@ static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
 	int err;
 
 	(void)events;
-	n = recv(ctl->fd, line, sizeof(line) - 1, MSG_DONTWAIT);
+	n = receive(sw, ctl->fd, line, sizeof(line) - 1);
 	if (n < 0 && errno == EAGAIN)
 		return;
 	reply = n > 0 ? open_memstream(&text, &len) : NULL;
@@ -440,13 +479,20 @@ static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
 		line[n] = '\0';
 		/* The first byte of the answer is for the exit status. */
 		fputc('0', reply);
+		sw->ctl = ctl->fd;
 		err = sw_command(sw, line, reply);
+		sw->ctl = -1;
 		fclose(reply);
 		if (err)
 			*text = '1';
 		(void)send(ctl->fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		free(text);
 	}
+	if (sw->file >= 0)
+		sw_close_foreign(sw->file);
+	sw->file = -1;
+	/* A duplicate is still watched. */
+	(void)epoll_ctl(sw->epoll, EPOLL_CTL_DEL, ctl->fd, NULL);
 	close(ctl->fd);
 	free(ctl);
 }

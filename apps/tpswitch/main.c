@@ -21,6 +21,8 @@ static struct sw sw = {
 	.frames = 32768,
 	.frame_size = 4096,
 	.area_fd = -1,
+	.ctl = -1,
+	.file = -1,
 	.each = { .ports = 16, .slots = 4096, .bytes = 64 << 20 },
 	/* The rest of the ports is for devices. */
 	.all = { .ports = 192, .slots = 1 << 20, .bytes = 1 << 30 },
@@ -227,6 +229,7 @@ int main(int argc, char **argv)
 	while (sw.nr_ports)
 		sw_port_remove(sw.list[0]);
 	sw_port_reap(&sw);
+	sw_mirror_finish();
 	unlink(sw.path);
 	unlink(path);
 	return !!err;

@@ -75,7 +75,7 @@ void sw_port_reap(struct sw *sw)
 		if (!port || !port->gone)
 			continue;
 		sw->ports[nr] = NULL;
-		sw_mirror_set(port, NULL);
+		sw_mirror_stop(port, -1);
 		port->ops->free(port);
 	}
 	while (sw->last_port && !sw->ports[sw->last_port])

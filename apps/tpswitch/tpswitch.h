@@ -326,6 +326,8 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @nr_ports: their number
  * @last_port: the highest number that a port has
  * @ids: number of ports that there ever were
+ * @ctl: the connection of the command that runs, or -1
+ * @file: the file that came with it, or -1
  * @budget: how many bytes the current source may still forward
  * @active: the sources that are polled
  * @nr_active: their number
@@ -364,6 +366,7 @@ struct sw {
 	struct sw_port *list[SW_PORTS];
 	unsigned int nr_ports, last_port;
 	u64 ids;
+	int ctl, file;
 	long budget;
 	struct sw_source **active;
 	unsigned int nr_active, max_active;
@@ -467,7 +470,10 @@ bool sw_offload(struct sw_port *out, const struct sw_packet *pkt, u32 *at);
 u32 sw_segments(const struct sw_packet *pkt);
 
 /* mirror.c */
-int sw_mirror_set(struct sw_port *port, const char *file);
+int sw_mirror_open(const char *path);
+int sw_mirror_start(struct sw_port *port, int fd, int waiter);
+void sw_mirror_stop(struct sw_port *port, int waiter);
+void sw_mirror_finish(void);
 void sw_mirror_packet(struct sw_port *port, const struct sw_packet *pkt);
 void sw_mirror_flush(struct sw_mirror *mirror);
 u64 sw_mirror_lost(const struct sw_mirror *mirror);

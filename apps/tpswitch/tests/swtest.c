@@ -975,6 +975,117 @@ static void full_disk(void)
 	leave(&c[1]);
 }
 
+/* Send a command with a file; the connection */
+static int ctl_file(const char *command, int file)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct iovec iov = { (void *)command, strlen(command) };
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = { .hdr = {
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int)),
+	} };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+
+	memcpy(CMSG_DATA(&control.hdr), &file, sizeof(file));
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s.ctl", path);
+	check(!connect(fd, (struct sockaddr *)&un, sizeof(un)) &&
+	      sendmsg(fd, &msg, 0) > 0, "%d", errno);
+	return fd;
+}
+
+/* A file whose write() blocks: packets do not wait for it. */
+static void slow_disk(void)
+{
+	struct client c[2];
+	int ends[2], fd;
+	unsigned int i;
+	char answer;
+
+	start(NULL, NULL);
+	if (!join(&c[0]) || !join(&c[1]) || !check(!pipe(ends), "%d", errno))
+		return;
+	fd = ctl_file("mirror 1 pipe", ends[1]);
+	close(ends[1]);
+	check(recv(fd, &answer, 1, 0) == 1 && answer == '0', "refused");
+	close(fd);
+	for (i = 0; i < 1200; i++)
+		if (!check(send_mac(&c[0], 2, 1, 1500, i) && sent(&c[0]) &&
+			   receive(&c[1]) == 1500, "packet %u", i))
+			break;
+	check(counter(1, "mirror_lost") > 400, "%s", out);
+	/* It ends when somebody has read all. */
+	fd = ctl_file("mirror 1 off", ends[0]);
+	check(recv(fd, &answer, 1, 0) == 1 && answer == '0', "refused");
+	check(recv(fd, &answer, 1, MSG_DONTWAIT) < 0, "written to nobody");
+	while (read(ends[0], buf, sizeof(buf)) > 0)
+		;
+	check(!recv(fd, &answer, 1, 0), "still there");
+	close(fd);
+	close(ends[0]);
+	leave(&c[0]);
+	leave(&c[1]);
+}
+
+/* Send packets of 60 bytes, and end the mirror. */
+static void mirrored(struct client *c, unsigned int n, const char *file)
+{
+	struct stat st = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		check(send_now(c, 2, 1), "not sent");
+	check(ctl("mirror 1 off"), "%s", out);
+	stat(file, &st);
+	check(st.st_size == 24 + n * 76, "%ld bytes", (long)st.st_size);
+}
+
+static void mirror_files(void)
+{
+	char *absolute = realpath(binary, NULL), *cwd = getcwd(NULL, 0);
+	const char *old = binary;
+	struct stat st = { 0 };
+	struct client c;
+
+	start(NULL, NULL);
+	binary = absolute;
+	if (!join(&c) || !check(!chdir(dir), "%d", errno))
+		return;
+	check(ctl("mirror 1 a.pcap"), "%s", out);
+	mirrored(&c, 3, "a.pcap");
+	/* It loses what was in it. */
+	check(ctl("mirror 1 a.pcap"), "%s", out);
+	/* Neither of these ends it. */
+	check(!ctl("mirror 1 a.pcap") && strstr(out, "busy"), "%s", out);
+	check(!ctl("mirror 1 none/b.pcap"), "%s", out);
+	check(!symlink("c.pcap", "link") && !ctl("mirror 1 link"), "%s", out);
+	check(access("c.pcap", F_OK), "a link was followed");
+	check(!ctl("mirror 2 b.pcap"), "%s", out);
+	mirrored(&c, 2, "a.pcap");
+	/* This does: it goes on in the other file. */
+	check(ctl("mirror 1 a.pcap"), "%s", out);
+	check(send_now(&c, 2, 1), "not sent");
+	check(ctl("mirror 1 b.pcap"), "%s", out);
+	mirrored(&c, 1, "b.pcap");
+	stat("a.pcap", &st);
+	check(st.st_size == 24 + 76, "%ld bytes", (long)st.st_size);
+	leave(&c);
+	unlink("a.pcap");
+	unlink("b.pcap");
+	unlink("link");
+	check(!chdir(cwd), "%d", errno);
+	binary = old;
+	free(absolute);
+	free(cwd);
+}
+
 static void no_switch(void)
 {
 	static const int how[] = { SIGTERM, SIGKILL };
@@ -2016,6 +2127,8 @@ static const struct {
 	{ "waits", waits },
 	{ "wakes", wakes },
 	{ "full_disk", full_disk },
+	{ "slow_disk", slow_disk },
+	{ "mirror_files", mirror_files },
 	{ "no_switch", no_switch },
 	{ "dies_under_traffic", dies_under_traffic },
 	{ "hundred_clients", hundred },
