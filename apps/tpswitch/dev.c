@@ -665,6 +665,33 @@ static int open_queue(struct sw *sw, struct sw_dev *dev, unsigned int i)
 	return err;
 }
 
+/* Parse FIRST[-LAST]; return how many of them are given, or 0 after an error. */
+static int parse_queues(char *text, unsigned int *first, unsigned int *last)
+{
+	char *end = strchr(text, '-');
+	u64 from, to;
+
+	if (end)
+		*end++ = '\0';
+	if (!sw_number(text, 0, ~0u - 1, &from) ||
+	    !sw_number(end ? end : text, 0, ~0u - 1, &to))
+		return 0;
+	*first = from;
+	*last = to;
+	return end ? 2 : 1;
+}
+
+/* Parse rx=N or tx=N. */
+static bool parse_ring(const char *word, const char *name, unsigned int *nr)
+{
+	u64 n;
+
+	if (strncmp(word, name, 3) || !sw_number(word + 3, 1, 1u << 20, &n))
+		return false;
+	*nr = n;
+	return true;
+}
+
 /* Parse [zc:]NAME[:FIRST[-LAST]] and the words behind it. */
 static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 		 size_t len)
@@ -685,9 +712,7 @@ static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 	p = strchr(word, ':');
 	if (p) {
 		*p++ = '\0';
-		fields = sscanf(p, "%u-%u", &dev->first, &last);
-		if (fields == 1)
-			last = dev->first;
+		fields = parse_queues(p, &dev->first, &last);
 	}
 	if (strlen(word) >= IF_NAMESIZE || (p && !dev->zerocopy)) {
 		snprintf(why, len, "%s: %s", word, p ?
@@ -713,8 +738,8 @@ static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 	while ((word = strtok_r(NULL, " \t", &save))) {
 		if (!strcmp(word, "meta=on") || !strcmp(word, "meta=off")) {
 			meta = !strcmp(word, "meta=on");
-		} else if (sscanf(word, "rx=%u", &dev->rx_nr) != 1 &&
-			   sscanf(word, "tx=%u", &dev->tx_nr) != 1) {
+		} else if (!parse_ring(word, "rx=", &dev->rx_nr) &&
+			   !parse_ring(word, "tx=", &dev->tx_nr)) {
 			snprintf(why, len, "%s: meta=on|off, rx=N or tx=N",
 				 word);
 			return -1;

@@ -255,10 +255,11 @@ static void listen_again(struct sw *sw)
  * sw_listen_ports - let programs connect
  * @sw: switch
  * @mode: permissions of the socket
+ * @group: its group, or -1
  *
  * Return: 0, or -errno.
  */
-int sw_listen_ports(struct sw *sw, unsigned int mode)
+int sw_listen_ports(struct sw *sw, unsigned int mode, int group)
 {
 	int most = sw_closer_start(sw, listen_again);
 
@@ -269,5 +270,7 @@ int sw_listen_ports(struct sw *sw, unsigned int mode)
 	listener.fd = sw_listen(sw->path, mode);
 	if (listener.fd < 0)
 		return listener.fd;
+	if (group >= 0 && chown(sw->path, -1, group))
+		return -errno;
 	return sw_watch(sw, listener.fd, EPOLLIN | EPOLLONESHOT, &listener.ev);
 }

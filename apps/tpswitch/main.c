@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "tpswitch.h"
@@ -31,6 +33,7 @@ static struct sw sw = {
 static const struct option options[] = {
 	{ "socket", required_argument, NULL, 'S' },
 	{ "mode", required_argument, NULL, 'm' },
+	{ "group", required_argument, NULL, 'g' },
 	{ "config", required_argument, NULL, 'c' },
 	{ "lookup", required_argument, NULL, 'l' },
 	{ "age", required_argument, NULL, 'a' },
@@ -49,6 +52,7 @@ static void usage(FILE *file)
 "A PORT is a network device, NAME, or zc:NAME[:FIRST[-LAST]] in zero-copy mode.\n"
 "  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
 "  -m, --mode MODE     permissions of that socket, octal (0600)\n"
+"  -g, --group GROUP   the group of that socket, whose mode is 0660 then\n"
 "  -c, --config FILE   a file with commands of tpswitch ctl\n"
 "  -l, --lookup WHAT   learn (default), hub, hash or FILE.so\n"
 "  -a, --age SECONDS   how long an address is known (300)\n"
@@ -85,16 +89,56 @@ static int watch_signals(void)
 	return fd < 0 ? -errno : sw_watch(&sw, fd, EPOLLIN, &ev);
 }
 
-static unsigned long number(const char *text, const char *what)
+static unsigned long number(const char *text, const char *what, u64 least, u64 most)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 0);
+	u64 n;
 
-	if (end == text || *end) {
-		fprintf(stderr, "tpswitch: %s: %s is no number\n", what, text);
+	if (!sw_number(text, least, most, &n)) {
+		fprintf(stderr, "tpswitch: %s: %s is no number from %llu to %llu\n",
+			what, text, (unsigned long long)least,
+			(unsigned long long)most);
 		exit(2);
 	}
 	return n;
+}
+
+static int parse_mode(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (!len || len > 4 || strspn(text, "01234567") != len ||
+	    strtoul(text, NULL, 8) > 0777) {
+		fprintf(stderr, "tpswitch: --mode: %s is no mode such as 0660\n",
+			text);
+		exit(2);
+	}
+	return strtoul(text, NULL, 8);
+}
+
+static int parse_group(const char *text)
+{
+	const struct group *group = getgrnam(text);
+
+	if (!group) {
+		fprintf(stderr, "tpswitch: --group: no group %s\n", text);
+		exit(2);
+	}
+	return group->gr_gid;
+}
+
+/* The directory of the sockets, but not those above it, is made if it is not there. */
+static void make_directory(const char *path)
+{
+	char dir[256];
+	char *end;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	end = strrchr(dir, '/');
+	if (!end || end == dir)
+		return;
+	*end = '\0';
+	/* If this fails, so does sw_listen(), which reports it. */
+	(void)!mkdir(dir, 0755);
 }
 
 /* Tell the service manager that the ports are there. */
@@ -144,21 +188,23 @@ static void raise_file_limit(void)
 int main(int argc, char **argv)
 {
 	const char *config = NULL, *lookup = "learn";
-	unsigned int mode = 0600;
+	int c, err, mode = -1, group = -1;
 	char why[256], path[256];
-	int c, err;
 
 	if (argc > 1 && !strcmp(argv[1], "ctl"))
 		return sw_ctl_main(argc - 1, argv + 1);
 	sw.spin = default_spin();
-	while ((c = getopt_long(argc, argv, "S:m:c:l:a:f:s:hV", options,
+	while ((c = getopt_long(argc, argv, "S:m:g:c:l:a:f:s:hV", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 'S':
 			sw.path = optarg;
 			break;
 		case 'm':
-			mode = strtoul(optarg, NULL, 8);
+			mode = parse_mode(optarg);
+			break;
+		case 'g':
+			group = parse_group(optarg);
 			break;
 		case 'c':
 			config = optarg;
@@ -167,13 +213,14 @@ int main(int argc, char **argv)
 			lookup = optarg;
 			break;
 		case 'a':
-			sw.age = number(optarg, "--age");
+			sw.age = number(optarg, "--age", 1, 1u << 30);
 			break;
 		case 'f':
-			sw.frames = number(optarg, "--frames");
+			sw.frames = number(optarg, "--frames", 1,
+					   1u << 24);
 			break;
 		case 's':
-			sw.spin = number(optarg, "--spin");
+			sw.spin = number(optarg, "--spin", 0, 1u << 30);
 			break;
 		case 'h':
 			usage(stdout);
@@ -204,7 +251,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	snprintf(path, sizeof(path), "%s.ctl", sw.path);
-	err = sw_listen_ports(&sw, mode);
+	make_directory(sw.path);
+	if (mode < 0)
+		mode = group < 0 ? 0600 : 0660;
+	err = sw_listen_ports(&sw, mode, group);
 	if (err) {
 		fprintf(stderr, "tpswitch: %s: %s\n", sw.path, strerror(-err));
 		return 1;

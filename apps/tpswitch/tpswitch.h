@@ -456,7 +456,7 @@ bool sw_closer_busy(void);
 
 /* listen.c */
 int sw_listen(const char *path, unsigned int mode);
-int sw_listen_ports(struct sw *sw, unsigned int mode);
+int sw_listen_ports(struct sw *sw, unsigned int mode, int group);
 
 /* dev.c */
 int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len);

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ static const char *binary;
 static char path[64];
 static pid_t switch_pid;
 static bool bad;
-static char dir[] = "/tmp/swtest.XXXXXX";
+static char dir[32] = "/tmp/swtest.XXXXXX";
 
 #define check(cond, ...) check_at(__LINE__, cond, #cond, __VA_ARGS__)
 
@@ -2080,6 +2081,68 @@ static void many_files(void)
 	leave(&c[1]);
 }
 
+/* What the switch does with wrong options: its exit status */
+static int run(const char *sock, const char *arg1, const char *arg2)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		/* An error is expected, and no switch that goes on. */
+		alarm(2);
+		(void)!freopen("/dev/null", "w", stderr);
+		execl(binary, binary, "-S", sock, arg1, arg2, NULL);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void options(void)
+{
+	static const char *const wrong[][2] = {
+		{ "-m", "0x1ff" }, { "-m", "888" }, { "-m", "7777" }, { "-m", "" },
+		{ "-a", "-1" }, { "-a", "0" }, { "-a", "5000000000" },
+		{ "-f", "0" }, { "-f", "1x" }, { "-f", "99999999999999999999" },
+		{ "-s", " 1" }, { "-g", "no such group" },
+	};
+	const struct group *group;
+	struct stat st = { 0 };
+	unsigned int i;
+	char sock[80];
+	gid_t gid;
+
+	snprintf(sock, sizeof(sock), "%s/none", dir);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		check(run(sock, wrong[i][0], wrong[i][1]) == 2, "%s %s",
+		      wrong[i][0], wrong[i][1]);
+	/* A group of ours, as others need a privilege */
+	gid = getgid();
+	if (!geteuid()) {
+		group = getgrnam("daemon");
+		if (check(group, "no group"))
+			gid = group->gr_gid;
+	}
+	group = getgrgid(gid);
+	if (!check(group, "no group %u", gid))
+		return;
+	start("-g", group->gr_name);
+	check(!stat(path, &st) && st.st_gid == gid, "group %u", st.st_gid);
+	check((st.st_mode & 07777) == 0660, "mode %o", st.st_mode);
+	check(end(SIGTERM), "not ended");
+	/* It makes its directory. */
+	strcat(dir, "/made");
+	start(NULL, NULL);
+	check(!ctl("add lo rx=1x") && strstr(out, "rx=N"), "%s", out);
+	check(!ctl("add lo tx=-8") && strstr(out, "tx=N"), "%s", out);
+	check(!ctl("add zc:lo:0-4294967296") && strstr(out, "queues 0-"), "%s",
+	      out);
+	check(!ctl("add zc:lo:0x") && strstr(out, "queues 0-"), "%s", out);
+	check(end(SIGTERM), "not ended");
+	check(!rmdir(dir), "%d", errno);
+	dir[strlen(dir) - 5] = '\0';
+}
+
 /* What is not a socket is not deleted. */
 static void other_file(void)
 {
@@ -2146,6 +2209,7 @@ static const struct {
 	{ "lingering_files", lingering_files },
 	{ "many_files", many_files },
 	{ "other_file", other_file },
+	{ "options", options },
 	{ "hostile_clients", hostile },
 };
 
