@@ -3,6 +3,7 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/sockios.h>
 
@@ -201,20 +202,27 @@ int port_kick(struct worker *w)
 	return e;
 }
 
-static bool read_sys(const char *ifname, const char *file, char *buf,
-		     size_t len)
+/* Ask the device of that name in this network namespace, of which /sys need not be. */
+static bool ask_device(const char *ifname, int request, struct ifreq *ifr)
 {
-	char path[128];
-	bool ok;
-	FILE *f;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", ifname, file);
-	f = fopen(path, "r");
-	if (!f)
-		return false;
-	ok = fgets(buf, len, f);
-	fclose(f);
-	return ok;
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", ifname);
+	err = ioctl(fd, request, ifr);
+	close(fd);
+	return !err;
+}
+
+static bool has_link(const char *ifname)
+{
+	struct ethtool_value link = { .cmd = ETHTOOL_GLINK };
+	struct ifreq ifr = { .ifr_data = (void *)&link };
+
+	if (ask_device(ifname, SIOCETHTOOL, &ifr))
+		return link.data;
+	/* Of a driver that has no such operation */
+	return ask_device(ifname, SIOCGIFFLAGS, &ifr) &&
+	       ifr.ifr_flags & IFF_RUNNING;
 }
 
 /**
@@ -225,13 +233,14 @@ static bool read_sys(const char *ifname, const char *file, char *buf,
  */
 __u64 port_speed(const char *ifname)
 {
-	char buf[32];
-	long mbit;
+	struct ethtool_cmd cmd = { .cmd = ETHTOOL_GSET };
+	struct ifreq ifr = { .ifr_data = (void *)&cmd };
+	__u32 mbit;
 
-	if (!read_sys(ifname, "speed", buf, sizeof(buf)))
+	if (!ask_device(ifname, SIOCETHTOOL, &ifr))
 		return 0;
-	mbit = strtol(buf, NULL, 10);
-	return mbit > 0 ? mbit * 1000000ull : 0;
+	mbit = ethtool_cmd_speed(&cmd);
+	return mbit == (__u32)SPEED_UNKNOWN ? 0 : mbit * 1000000ull;
 }
 
 /**
@@ -243,11 +252,9 @@ __u64 port_speed(const char *ifname)
 void port_wait_link(const struct config *cfg)
 {
 	const __u64 end = clock_ns(CLOCK_MONOTONIC) + cfg->wait_link * NSEC;
-	char buf[8];
 
 	for (;;) {
-		if (read_sys(cfg->ifname, "carrier", buf, sizeof(buf)) &&
-		    *buf == '1')
+		if (has_link(cfg->ifname))
 			return;
 		if (interrupted())
 			return;
