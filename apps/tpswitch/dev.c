@@ -606,28 +606,33 @@ static int make_area(struct sw *sw)
 	return 0;
 }
 
-static bool is_veth(const char *name)
+/* Ask the device of that name in this network namespace, of which /sys need not be. */
+static bool ask_device(const char *name, void *data)
 {
-	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	struct ifreq ifr = { .ifr_data = (void *)&info };
+	struct ifreq ifr = { .ifr_data = data };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	err = ioctl(fd, SIOCETHTOOL, &ifr);
 	close(fd);
-	return !err && !strcmp(info.driver, "veth");
+	return !err;
 }
 
+static bool is_veth(const char *name)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+
+	return ask_device(name, &info) && !strcmp(info.driver, "veth");
+}
+
+/* The number of Rx queues, or 0 if the driver does not report it */
 static unsigned int count_queues(const char *name)
 {
-	char path[128];
-	unsigned int n = 0;
+	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
 
-	do {
-		snprintf(path, sizeof(path), "/sys/class/net/%s/queues/rx-%u",
-			 name, n);
-	} while (!access(path, F_OK) && ++n);
-	return n;
+	if (!ask_device(name, &ch))
+		return 0;
+	return ch.combined_count + ch.rx_count;
 }
 
 static int open_queue(struct sw *sw, struct sw_dev *dev, unsigned int i)
@@ -726,6 +731,15 @@ static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 		return -1;
 	}
 	all = dev->zerocopy ? count_queues(name) : 1;
+	if (!all && fields < 1) {
+		snprintf(why, len,
+			 "%s: its driver does not report the number of queues: give them, as in zc:%s:0-3",
+			 name, name);
+		return -1;
+	}
+	/* Those that are not there are refused when they are opened. */
+	if (!all)
+		all = ~0u;
 	if (fields < 1)
 		last = all - 1;
 	if ((p && fields < 1) || last >= all || last < dev->first ||
