@@ -52,10 +52,12 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <net/if.h>
+#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/genetlink.h>
 #include <linux/if_packet.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 
 #include "pcap-int.h"
 #include "pcap-tp4.h"
@@ -99,21 +101,23 @@
 #define GATHER		512
 
 /*
- * How many receive queues does a device have?  0: we don't know.
+ * How many receive queues does a device have?  0: its driver doesn't say.
+ * /sys may be of another network namespace than the socket.
  */
 static u_int
-count_queues(const char *device)
+count_queues(int fd, const char *device)
 {
-	char path[PATH_MAX];
-	u_int n = 0;
+	struct ethtool_channels channels;
+	struct ifreq ifr;
 
-	for (;;) {
-		snprintf(path, sizeof(path), "/sys/class/net/%s/queues/rx-%u",
-		    device, n);
-		if (access(path, F_OK) == -1)
-			return (n);
-		n++;
-	}
+	memset(&ifr, 0, sizeof(ifr));
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", device);
+	memset(&channels, 0, sizeof(channels));
+	channels.cmd = ETHTOOL_GCHANNELS;
+	ifr.ifr_data = (void *)&channels;
+	if (ioctl(fd, SIOCETHTOOL, &ifr) == -1)
+		return (0);
+	return (channels.combined_count + channels.rx_count);
 }
 
 /*
@@ -284,9 +288,12 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	if (zerocopy) {
 		tp4->nr_queues = handle->opt.zc_queues;
 		if (tp4->nr_queues == 0)
-			tp4->nr_queues = count_queues(handle->opt.device);
-		if (tp4->nr_queues == 0)
-			tp4->nr_queues = 1;
+			tp4->nr_queues = count_queues(fd, handle->opt.device);
+		if (tp4->nr_queues == 0) {
+			free(tp4);
+			errno = EOPNOTSUPP;
+			return (NULL);
+		}
 	}
 	tp4->queues = calloc(tp4->nr_queues, sizeof(*tp4->queues));
 	if (tp4->queues == NULL)

@@ -8,6 +8,7 @@
  * use: an older version of the kernel's rings, V4 in copy mode, or in zero-copy
  * mode. Where zero-copy mode differs, the test knows.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
@@ -17,11 +18,13 @@
 #include <pcap/pcap.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -973,6 +976,44 @@ static int opens_all(void)
 	return 1;
 }
 
+static unsigned int packet_sockets(void)
+{
+	FILE *file = fopen("/proc/net/packet", "r");
+	unsigned int n = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		n++;
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* As with nsenter -n: /sys does not have the device. All queues are captured. */
+static int queues_without_sys(void)
+{
+	struct want want = {};
+	unsigned int before;
+	int status;
+	pcap_t *p;
+
+	check(!system("ip link add tp4Q numrxqueues 4 numtxqueues 4 type veth "
+		      "peer name tp4R numrxqueues 4 numtxqueues 4 && "
+		      "ip link set tp4Q up && ip link set tp4R up"), "no device");
+	check(!unshare(CLONE_NEWNS) &&
+	      !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	      !mount("none", "/sys", "tmpfs", 0, NULL), "%d", errno);
+	before = packet_sockets();
+	p = open_handle("zc:tp4Q", want, &status);
+	check(p, "%d, %s", status, errbuf);
+	check(packet_sockets() == before + 4, "%u sockets, %u before",
+	      packet_sockets(), before);
+	close_handle(p);
+	umount("/sys");
+	check(!system("ip link del tp4Q"), "not removed");
+	return 1;
+}
+
 static int removed(void)
 {
 	pcap_t *p = must_open((struct want){});
@@ -1031,6 +1072,7 @@ int main(int argc, char **argv)
 		result(lists_zerocopy(), "zero-copy devices are listed behind the others");
 		result(opens_all(), "with all devices open, the host receives");
 		result(filters_long(), "filters see what the snapshot length cuts off");
+		result(queues_without_sys(), "all queues, in another namespace's /sys");
 	}
 	result(removed(), "the interface disappears");
 	printf("1..%d\n", number);
