@@ -70,9 +70,10 @@ burst: kernel
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
 ##                 out/deb: CONFIG=debian|cloud|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages
-##   live          build V4 as a module for the kernel that you run, in build/live:
-##                 HEADERS=/lib/modules/$(uname -r)/build SOURCE=its tree; or for a
-##                 kernel of Debian: RELEASE=6.12.117+deb12-amd64
+##   live          build V4 as a module for Debian's kernels: the package tpacket4-dkms,
+##                 in out/deb. Or the module itself, in build/live, for a kernel of
+##                 Debian: RELEASE=6.12.117+deb12-amd64; or for the one that you run:
+##                 HEADERS=/lib/modules/$(uname -r)/build SOURCE=its tree
 install: worktree
 	$(alone) lab/release/install
 
@@ -86,7 +87,12 @@ man-pages:
 
 live:
 	@lab/build/deps live
+ifneq ($(HEADERS)$(RELEASE),)
 	$(alone) lab/build/live $(if $(HEADERS),,$(RELEASE))
+else
+	$(alone) lab/build/stock sources
+	$(alone) lab/release/deb live
+endif
 
 ##
 ## Longer tests:
@@ -98,6 +104,7 @@ live:
 ##                 install themselves
 ##   live-test     test live/, the module, on Debian's own kernels, of their packages:
 ##                 RELEASE='6.12.117+deb12-amd64 ...' instead of the newest ones
+##   live-check    build the module for each kernel of Debian that apt knows
 ##   test-deb      install the packages of make deb in fresh Debian 12 and 13 systems,
 ##                 boot these, and remove the packages again
 long: private LONG_LIVE := $(if $(TESTS),,1)
@@ -111,6 +118,10 @@ live-test: private export TESTS :=
 live-test:
 	@lab/build/deps live test
 	$(alone) lab/run/live.py $(RELEASE)
+
+live-check:
+	@lab/build/deps live
+	$(alone) lab/run/live.py --build
 
 kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
@@ -190,4 +201,4 @@ clean:
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
 .PHONY: help demo test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
-.PHONY: install deb man-pages live live-test test-deb import series kernel debug worktree qemu clean
+.PHONY: install deb man-pages live live-check live-test test-deb import series kernel debug worktree qemu clean
