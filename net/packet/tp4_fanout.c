@@ -28,7 +28,6 @@
 #include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
-#include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -405,11 +404,7 @@ static __always_inline u32 tp4_fanout_choose(struct tp4_fanout *fo,
 	case PACKET_FANOUT_QM:
 		return value;
 	case PACKET_FANOUT_RND:
-		/* Load is spread, nothing has to be secret: a linear congruential
-		 * generator, with a new seed for each batch.
-		 */
-		*next = value * 1664525 + 1013904223;
-		return reciprocal_scale(value, num);
+		return fanout_demux_rnd(num);
 	case PACKET_FANOUT_HASH:
 		if (unlikely(!tp4_fanout_hash(a, frame, &value)))
 			break;
@@ -639,8 +634,7 @@ static noinline u32 tp4_fanout_choose_rnd(struct tp4_fanout *fo,
 					  struct tp4_packet_array *a, u32 end,
 					  u32 num)
 {
-	return tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_RND, NULL,
-				    get_random_u32());
+	return tp4_fanout_choose_by(fo, a, end, num, PACKET_FANOUT_RND, NULL, 0);
 }
 
 static noinline u32 tp4_fanout_choose_bpf(struct tp4_fanout *fo,
@@ -719,11 +713,11 @@ static noinline u32 tp4_fanout_choose_lb(struct tp4_fanout *fo,
 					 struct tp4_packet_array *a, u32 end,
 					 u32 num)
 {
-	const u32 max = tp4_fanout_batch_size(a, end);
-	u32 first = (u32)atomic_add_return(max, &fo->group->rr_cur) - max + 1;
+	u32 first = fanout_demux_lb(fo->group, tp4_fanout_batch_size(a, end),
+				    num);
 
-	return tp4_fanout_choose_turns(fo, a, end, num, PACKET_FANOUT_LB,
-				       first % num, num);
+	return tp4_fanout_choose_turns(fo, a, end, num, PACKET_FANOUT_LB, first,
+				       num);
 }
 
 /* All packets go to the member @index. */
@@ -750,10 +744,10 @@ static u32 tp4_fanout_choose_all(struct tp4_fanout *fo,
 		return tp4_fanout_choose_lb(fo, a, end, num);
 	case PACKET_FANOUT_CPU:
 		return tp4_fanout_choose_one(fo, a, end, num,
-					     smp_processor_id() % num);
+					     fanout_demux_cpu(num));
 	case PACKET_FANOUT_QM:
 		return tp4_fanout_choose_one(fo, a, end, num,
-					     fo->queue % num);
+					     fanout_demux_qm(fo->queue, num));
 	case PACKET_FANOUT_RND:
 		return tp4_fanout_choose_rnd(fo, a, end, num);
 	case PACKET_FANOUT_HASH:
