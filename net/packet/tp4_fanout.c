@@ -51,6 +51,11 @@
 #define TP4_FANOUT_HEADROOM	64
 #define TP4_FANOUT_HEAD		128
 
+/* Bytes of a packet that a BPF program can load without an skb of all of it. No
+ * packet on a wire is shorter.
+ */
+#define TP4_FANOUT_LOADS	ETH_ZLEN
+
 #define TP4_FANOUT_NONE		U8_MAX
 
 /**
@@ -102,7 +107,7 @@ struct tp4_fanout_member {
  * @group:	the group that it feeds
  * @dev:	its device
  * @skb:	a packet, for BPF programs and the flow dissector
- * @view:	a packet in its frame, for BPF programs that only load its data
+ * @loads:	the first bytes of a packet, for BPF programs that only load these
  * @eth:	the link layer header of the packet that @skb is set to
  * @form:	the form of that packet, if a packet with the same header and form only
  *		differs from it in its data: it has no VLAN tag and is short, see
@@ -131,7 +136,7 @@ struct tp4_fanout {
 	struct packet_fanout		*group;
 	struct net_device		*dev;
 	struct sk_buff			*skb;
-	struct sk_buff			view;
+	struct sk_buff			*loads;
 	u64				eth[2];
 	u64				form;
 	u8				dev_addr[ETH_ALEN + 2];
@@ -344,36 +349,30 @@ static u32 tp4_fanout_run_bpf(struct tp4_fanout *fo, struct tp4_packet_array *a,
 	return bpf_prog_run(prog, skb);
 }
 
-/* Run a program for a packet that it cannot see in its frame: the stack removes
- * the VLAN tag.
+/* Run a program for a packet that is shorter, or that the stack removes a VLAN tag
+ * from.
  */
-static noinline u32 tp4_fanout_run_moved(struct tp4_fanout *fo,
-					 struct tp4_packet_array *a, u32 pos,
-					 const struct bpf_prog *prog)
+static noinline u32 tp4_fanout_run_odd(struct tp4_fanout *fo,
+				       struct tp4_packet_array *a, u32 pos,
+				       const struct bpf_prog *prog)
 {
 	return bpf_prog_run(prog, tp4_fanout_set_all(fo, a, pos));
 }
 
-/* Run a program that only loads data of the packet, on its frame. User space may
- * change that, but only the choice depends on it: such a program uses no other
- * members of the skb than these.
- */
+/* Run a program that only loads some bytes of the packet, on a copy of them. */
 static __always_inline u32
 tp4_fanout_run_loads(struct tp4_fanout *fo, struct tp4_packet_array *a,
 		     const struct tp4_frame *frame, u32 pos,
 		     const struct bpf_prog *prog)
 {
-	void *data = (void *)tp4_fanout_data(a, frame);
-	struct sk_buff *skb = &fo->view;
-	u32 len = frame->len;
+	struct sk_buff *skb = fo->loads;
+	struct ethhdr *eth = (struct ethhdr *)skb->head;
 
-	if (unlikely(len < ETH_HLEN ||
-		     eth_type_vlan(READ_ONCE(((struct ethhdr *)data)->h_proto))))
-		return tp4_fanout_run_moved(fo, a, pos, prog);
-	skb->head = data;
-	skb->data = data + ETH_HLEN;
-	skb->len = len - ETH_HLEN;
-	skb_set_tail_pointer(skb, skb->len);
+	if (unlikely(frame->len < TP4_FANOUT_LOADS))
+		return tp4_fanout_run_odd(fo, a, pos, prog);
+	memcpy(eth, tp4_fanout_data(a, frame), TP4_FANOUT_LOADS);
+	if (unlikely(eth_type_vlan(eth->h_proto)))
+		return tp4_fanout_run_odd(fo, a, pos, prog);
 	return bpf_prog_run(prog, skb);
 }
 
@@ -1093,7 +1092,10 @@ tp4_fanout_new(struct packet_fanout *group, struct net_device *dev,
 		return NULL;
 	fo->skb = alloc_skb(TP4_FANOUT_HEADROOM + TP4_FANOUT_HEAD,
 			    GFP_KERNEL_ACCOUNT);
-	if (!fo->skb) {
+	fo->loads = alloc_skb(TP4_FANOUT_LOADS, GFP_KERNEL_ACCOUNT);
+	if (!fo->skb || !fo->loads) {
+		consume_skb(fo->skb);
+		consume_skb(fo->loads);
 		kvfree(fo);
 		return NULL;
 	}
@@ -1104,7 +1106,10 @@ tp4_fanout_new(struct packet_fanout *group, struct net_device *dev,
 		       group->flags & flag;
 	fo->skb->skb_iif = dev->ifindex;
 	skb_record_rx_queue(fo->skb, queue_pair);
-	fo->view.network_header = ETH_HLEN;
+	skb_put(fo->loads, TP4_FANOUT_LOADS);
+	skb_reset_mac_header(fo->loads);
+	skb_pull(fo->loads, ETH_HLEN);
+	skb_reset_network_header(fo->loads);
 	return fo;
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_new);
@@ -1116,11 +1121,33 @@ VISIBLE_IF_KUNIT void tp4_fanout_free(struct tp4_fanout *fo)
 	fo->skb->len -= fo->skb->data_len;
 	fo->skb->data_len = 0;
 	consume_skb(fo->skb);
+	consume_skb(fo->loads);
 	kvfree(fo);
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_free);
 
-/* Check whether a program only loads data and the length of the packet. */
+/* Check whether an instruction reads nothing of a packet but the first bytes.
+ * Offsets count from the end of the link layer header.
+ */
+static bool tp4_fanout_may_load(const struct sock_filter *insn)
+{
+	const u32 class = BPF_CLASS(insn->code);
+
+	if (class != BPF_LD && class != BPF_LDX)
+		return true;
+	switch (BPF_MODE(insn->code)) {
+	case BPF_IMM:
+	case BPF_MEM:
+		return true;
+	case BPF_ABS:
+	case BPF_MSH:
+		return insn->k <= TP4_FANOUT_LOADS - ETH_HLEN - sizeof(u32);
+	default:
+		return false;
+	}
+}
+
+/* Check whether a program only loads the first bytes of a packet. */
 static bool tp4_fanout_only_loads(const struct bpf_prog *prog)
 {
 	const struct sock_fprog_kern *classic = prog->orig_prog;
@@ -1129,11 +1156,7 @@ static bool tp4_fanout_only_loads(const struct bpf_prog *prog)
 	if (!classic)
 		return false;
 	for (i = 0; i < classic->len; i++) {
-		const struct sock_filter *insn = &classic->filter[i];
-
-		if (BPF_CLASS(insn->code) == BPF_LD &&
-		    BPF_MODE(insn->code) == BPF_ABS &&
-		    insn->k >= (u32)SKF_AD_OFF)
+		if (!tp4_fanout_may_load(&classic->filter[i]))
 			return false;
 	}
 	return true;
