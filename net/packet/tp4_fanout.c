@@ -5,7 +5,8 @@
  * packets of its queue go to the members of the group, which are in copy mode
  * and get all other packets of the device from their packet hook. A member that
  * uses the area of the feeder gets the frames of a packet, and the feeder gets
- * empty frames of the member in exchange. Any other member gets a copy.
+ * empty frames of the member in exchange. Any other member gets a copy, and so
+ * does one whose ring is packed.
  *
  * Packets are distributed in batches: choose a member for each packet; then, for
  * each member, claim the frames for all its packets at once, fill them, publish
@@ -41,6 +42,7 @@
 #include "tp4_area.h"
 #include "tp4_array.h"
 #include "tp4_fanout.h"
+#include "tp4_pack.h"
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
@@ -85,8 +87,10 @@ struct tp4_fanout_how {
  *		plain unless the ring uses the area of the feeder and has no
  *		metadata, and the member has no filter and receives the link layer
  *		header
+ * @stored:	packets that have been stored in its packed ring
  * @last:	the last packet that it gets
  * @plain:	all its packets are plain
+ * @drops:	a packet was dropped as its packed ring is full
  */
 struct tp4_fanout_member {
 	struct sock		*sk;
@@ -95,8 +99,10 @@ struct tp4_fanout_member {
 	u32			more;
 	u32			offset;
 	u16			index;
+	u8			stored;
 	u8			last;
 	bool			plain;
+	bool			drops;
 };
 
 /* No frame has its data there. */
@@ -505,12 +511,11 @@ static u32 tp4_fanout_measure(struct tp4_fanout *fo,
 	u8 skip = 0;
 	bool swap;
 
-	/* A packed ring does not take frames. */
-	if (unlikely(!q || q->packed)) {
+	if (unlikely(!q)) {
 		atomic_inc(&pkt_sk(m->sk)->tp_drops);
 		return 0;
 	}
-	swap = q->area == a->area;
+	swap = q->area == a->area && !q->packed;
 	for (i = 0; i < frames; i++) {
 		const struct tp4_frame *frame = tp4_fanout_frame(a, pos + i);
 
@@ -533,8 +538,98 @@ static u32 tp4_fanout_measure(struct tp4_fanout *fo,
 		.skip = skip,
 		.swap = swap,
 	};
-	how->need = swap ? frames : tp4_rx_frames(q, got);
+	if (unlikely(q->packed))
+		how->need = 1;
+	else
+		how->need = swap ? frames : tp4_rx_frames(q, got);
 	return how->need;
+}
+
+/* Copy @len bytes of a packet. @pos and @off say from which frame on, and from
+ * which byte of that.
+ */
+static void tp4_fanout_read(const struct tp4_packet_array *a, u32 *pos,
+			    u32 *off, void *to, u32 len)
+{
+	while (len) {
+		const struct tp4_frame *from = tp4_fanout_frame(a, *pos);
+		u32 part = min(len, from->len - *off);
+
+		memcpy(to, tp4_fanout_data(a, from) + *off, part);
+		to += part;
+		len -= part;
+		*off += part;
+		if (*off == from->len) {
+			++*pos;
+			*off = 0;
+		}
+	}
+}
+
+/* Write the metadata of a packet to the start of the frame that will be its first,
+ * or of its memory. XDP metadata stays in front of the packet, or is copied if
+ * there is room for it.
+ */
+static void tp4_fanout_meta(const struct tp4_packet_array *a,
+			    const struct tp4_fanout_member *m, u32 from,
+			    const struct tp4_fanout_how *how, void *to)
+{
+	const struct tp4_frame *first = tp4_fanout_frame(a, from);
+	const struct tp4_queue *q = m->q;
+	u32 i, len = 0, offset;
+
+	for (i = 0; i < how->frames; i++)
+		len += tp4_fanout_frame(a, from + i)->len;
+	tp4a_write_meta_to(a, first, to, len, m->sk, ktime_get_real_ns());
+	if (likely(!first->meta_len))
+		return;
+
+	/* The ring of the feeder need not have left room for struct
+	 * tpacket4_meta in front of it.
+	 */
+	offset = how->swap ? first->offset : q->offset;
+	if (how->skip ||
+	    first->meta_len > offset - sizeof(struct tpacket4_meta))
+		((struct tpacket4_meta *)to)->xdp_meta_len = 0;
+	else if (!how->swap)
+		memcpy(to + q->offset - first->meta_len,
+		       tp4_fanout_data(a, first) - first->meta_len,
+		       first->meta_len);
+}
+
+/* Store a packet in a packed ring. Its memory is used in the order of the packets,
+ * so this cannot wait until the other packets of the member are known.
+ */
+static noinline void tp4_fanout_pack(const struct tp4_packet_array *a,
+				     struct tp4_fanout_member *m, u32 from,
+				     const struct tp4_fanout_how *how)
+{
+	struct packet_sock *po = pkt_sk(m->sk);
+	struct tp4_queue *q = m->q;
+	struct tpacket4_desc desc;
+	unsigned long pos, start;
+	u32 off = how->skip;
+	void *to;
+	bool ok;
+
+	spin_lock(&po->sk.sk_receive_queue.lock);
+	ok = tp4_pack_reserve(q, tp4_pack_bytes(q, how->len), &pos, &start);
+	if (likely(ok))
+		po->stats.stats1.tp_packets++;
+	else
+		tp4q_rx_count_drop(q);
+	spin_unlock(&po->sk.sk_receive_queue.lock);
+	if (unlikely(!ok)) {
+		m->drops = true;
+		return;
+	}
+	to = q->area->addr + start;
+	if (q->meta)
+		tp4_fanout_meta(a, m, from, how, to);
+	tp4_fanout_read(a, &from, &off, to + q->offset, how->len);
+	desc = tp4_pack_desc(q, start, how->len);
+	tp4q_publish(q, pos, &desc);
+	m->stored++;
 }
 
 static u32 tp4_fanout_count_frames(const struct tp4_packet_array *a, u32 pos)
@@ -555,7 +650,9 @@ static noinline u32 tp4_fanout_add_odd(struct tp4_fanout *fo,
 	u32 need = tp4_fanout_measure(fo, a, pos, frames, m, &fo->how[nr]);
 
 	fo->in_place = false;
-	if (need) {
+	if (unlikely(need && m->q->packed)) {
+		tp4_fanout_pack(a, m, pos, &fo->how[nr]);
+	} else if (need) {
 		fo->odd |= BIT_ULL(nr);
 		fo->prev[nr] = m->last;
 		m->last = nr;
@@ -863,19 +960,7 @@ static void tp4_fanout_copy(const struct tp4_packet_array *a,
 			to += q->offset;
 		left -= len;
 		desc.len = len;
-		while (len) {
-			const struct tp4_frame *from = tp4_fanout_frame(a, from_pos);
-			u32 part = min(len, from->len - from_off);
-
-			memcpy(to, tp4_fanout_data(a, from) + from_off, part);
-			to += part;
-			len -= part;
-			from_off += part;
-			if (from_off == from->len) {
-				from_pos++;
-				from_off = 0;
-			}
-		}
+		tp4_fanout_read(a, &from_pos, &from_off, to, len);
 	}
 	/* The last frame has the rest, all others are full. */
 	while (i--) {
@@ -889,40 +974,6 @@ static void tp4_fanout_copy(const struct tp4_packet_array *a,
 		desc.len = size;
 		desc.flags = TP4_PKT_CONT;
 	}
-}
-
-/* Write the metadata of a packet to the frame that will be its first. XDP
- * metadata stays in front of the packet, or is copied if there is room for it.
- */
-static void tp4_fanout_meta(const struct tp4_packet_array *a,
-			    const struct tp4_fanout_member *m, u32 from,
-			    const struct tp4_fanout_how *how,
-			    unsigned long pos)
-{
-	const struct tp4_frame *first = tp4_fanout_frame(a, from);
-	const struct tp4_queue *q = m->q;
-	u32 i, len = 0, offset;
-	void *to;
-
-	to = how->swap ? tp4f_start(a, first) :
-			 tp4_area_frame(q->area, q->held[pos & q->mask]);
-	for (i = 0; i < how->frames; i++)
-		len += tp4_fanout_frame(a, from + i)->len;
-	tp4a_write_meta_to(a, first, to, len, m->sk, ktime_get_real_ns());
-	if (likely(!first->meta_len))
-		return;
-
-	/* The ring of the feeder need not have left room for struct
-	 * tpacket4_meta in front of it.
-	 */
-	offset = how->swap ? first->offset : q->offset;
-	if (how->skip ||
-	    first->meta_len > offset - sizeof(struct tpacket4_meta))
-		((struct tpacket4_meta *)to)->xdp_meta_len = 0;
-	else if (!how->swap)
-		memcpy(to + q->offset - first->meta_len,
-		       tp4_fanout_data(a, first) - first->meta_len,
-		       first->meta_len);
 }
 
 /* Give a member packets some of which are not plain, the last of which gets the
@@ -949,7 +1000,10 @@ static noinline void tp4_fanout_give(struct tp4_fanout *fo,
 		}
 		pos -= how->need;
 		if (q->meta)
-			tp4_fanout_meta(a, m, from, how, pos);
+			tp4_fanout_meta(a, m, from, how, how->swap ?
+					tp4f_start(a, tp4_fanout_frame(a, from)) :
+					tp4_area_frame(q->area,
+						       q->held[pos & q->mask]));
 		if (how->swap)
 			tp4_fanout_swap(a, q, from, how, pos);
 		else
@@ -1000,6 +1054,16 @@ static u32 tp4_fanout_reserve(struct tp4_fanout *fo, struct tp4_fanout_member *m
 	return drops;
 }
 
+/* Wake a member that has a packed ring. Return: the number of its packets. */
+static noinline u32 tp4_fanout_wake_packed(const struct tp4_fanout_member *m)
+{
+	if (m->drops)
+		m->sk->sk_data_ready(m->sk);
+	else if (m->stored)
+		tp4q_wake_reader(m->q);
+	return m->stored;
+}
+
 /* Give a member its packets, last to first. Return: their number. */
 static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
 			      struct tp4_fanout_member *m)
@@ -1008,7 +1072,7 @@ static u32 tp4_fanout_deliver(struct tp4_fanout *fo, struct tp4_packet_array *a,
 	u32 drops;
 
 	if (unlikely(!m->need))
-		return 0;
+		return tp4_fanout_wake_packed(m);
 	drops = tp4_fanout_reserve(fo, m, &pos);
 	pos += m->need;
 	if (likely(m->plain))

@@ -651,6 +651,58 @@ static void copy_from_spares(struct kunit *test)
 	feed_from_spares(test, true);
 }
 
+/* A packed ring gets its share, in the order in which it came, until its memory
+ * is used up.
+ */
+static void packed_member(struct kunit *test)
+{
+	struct fanout_test *t = test->priv;
+	struct end *packed = &t->member[1];
+	u32 i, nr = 0, pos = 0;
+
+	start(test, PACKET_FANOUT_LB, false);
+	packed->q.packed = true;
+	packed->q.pack.size = 12 * FRAME_BYTES;
+	packed->q.area = &t->area[1];
+	post_many(test, &t->feed, 0, ELEMS);
+	post_many(test, &t->member[0], ELEMS, 32);
+	for (i = 0; i < 32; i++)
+		packed->ring[packed->posted++] = (struct tpacket4_desc) {
+			.flags = TP4_DESC_KERNEL,
+		};
+	tp4a_populate(t->a);
+	wakeups = 0;
+	/* Packets of one and of three frames; the member gets half of them. */
+	for (i = 0; i < 32; i++)
+		receive(test, i, i % 3 ? 1000 : 3000, i % 3 ? 1 : 3, 0);
+	flush(t);
+	KUNIT_EXPECT_EQ(test, wakeups, 2);
+	for (i = 0; i < 32; i += 2) {
+		struct tpacket4_desc *desc = &packed->ring[packed->reaped];
+		u32 k, len = i % 3 ? 1000 : 3000;
+		const u8 *data = t->area[1].addr;
+
+		if (desc->flags & TP4_DESC_KERNEL)
+			break;
+		packed->reaped++;
+		KUNIT_EXPECT_EQ(test, desc->flags, 0);
+		KUNIT_ASSERT_EQ(test, desc->len, len);
+		data += desc->idx * FRAME_BYTES + desc->offset;
+		pos += HEADROOM;
+		KUNIT_EXPECT_EQ(test, data - (u8 *)t->area[1].addr, pos);
+		for (k = 0; k < len && data[k] == byte_of(i, k); k++)
+			;
+		KUNIT_EXPECT_EQ(test, k, len);
+		pos = ALIGN(pos + len, 8);
+		nr++;
+	}
+	KUNIT_EXPECT_GT(test, nr, 10);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&packed->q.no_desc) +
+			      atomic_long_read(&packed->q.ring_full), 16 - nr);
+	KUNIT_EXPECT_EQ(test, t->po[1]->stats.stats1.tp_packets, nr);
+	expect_whole(test, ELEMS);
+}
+
 static void removed_ring(struct kunit *test)
 {
 	struct fanout_test *t = test->priv;
@@ -728,6 +780,7 @@ static struct kunit_case fanout_cases[] = {
 	KUNIT_CASE(no_member),
 	KUNIT_CASE(swap_from_spares),
 	KUNIT_CASE(copy_from_spares),
+	KUNIT_CASE(packed_member),
 	KUNIT_CASE(removed_ring),
 	KUNIT_CASE(any_length_by_skb),
 	{}

@@ -137,13 +137,7 @@ static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
 			       const struct net_device *orig_dev, u32 len,
 			       bool tagged)
 {
-	const u8 shift = q->area->frame_shift;
-	struct tpacket4_desc desc = {
-		.idx = start >> shift,
-		.len = len,
-		.offset = (start & (BIT(shift) - 1)) + q->offset,
-		.flags = q->meta,
-	};
+	const struct tpacket4_desc desc = tp4_pack_desc(q, start, len);
 	void *to = q->area->addr + start;
 
 	if (q->meta)

@@ -724,6 +724,90 @@ TEST_F(fanout, dgram)
 	pv4_close(&z.s);
 }
 
+/* ---- a packed ring ---- */
+
+#define PACKED_LEN	131072
+
+/* Takes the next packet of a packed ring, and gives it back. */
+static bool packed_recv(struct __test_metadata *_metadata, struct pv4 *s,
+			unsigned int len, uint32_t seq, bool meta)
+{
+	struct tpacket4_desc d;
+
+	if (!pv4_take_wait(s, &s->rx, &d, WAIT_MS))
+		return false;
+	EXPECT_EQ(0, d.error);
+	EXPECT_EQ(meta ? TP4_META : 0, d.flags);
+	EXPECT_TRUE(packet_ok(pv4_frame(s, d.idx) + d.offset, d.len, len, seq)) {
+		TH_LOG("packet %u of %u bytes", seq, d.len);
+	}
+	pv4_rx_post(s, d.idx);
+	return d.len == len;
+}
+
+/* It gets its share, as libpcap's copy mode expects, over several laps. */
+TEST_F(fanout, packed)
+{
+	__u32 flags = TP4_RING_PACKED | (variant->meta ? TP4_RING_META : 0);
+	unsigned int i, nr = pv4_min_descs(), got, n = PACKED_LEN / 512;
+	struct group *g = &self->g;
+	struct tpacket_stats_v4 st;
+	struct tpacket4_desc d;
+	struct pv4 s = {
+		.fd = pv4_socket(), .frame_size = 2048, .area_len = PACKED_LEN,
+		.area = pv4_new_area(PACKED_LEN),
+	};
+	unsigned int who = 0;
+
+	g->type = PACKET_FANOUT_LB;
+	ASSERT_EQ(0, group_open(g, &g->feed, &(struct zc_cfg){ }));
+	ASSERT_EQ(0, group_open(g, &g->member[0],
+				&(struct zc_cfg){ .meta = g->meta }));
+	ASSERT_EQ(0, group_join(g, g->member[0].s.fd));
+	ASSERT_LE(0, s.fd);
+	ASSERT_TRUE(s.area != MAP_FAILED);
+	ASSERT_EQ(0, pv4_memreg(s.fd, s.area, PACKED_LEN, 2048, 64));
+	ASSERT_EQ(0, pv4_set_ring_flags(s.fd, PACKET_RX_RING, s.fd, nr, flags));
+	ASSERT_EQ(0, pv4_map_rings(&s, nr, 0));
+	for (i = 0; i < nr; i++)
+		pv4_rx_post(&s, 0);
+	ASSERT_EQ(0, pv4_bind(s.fd, if_b, ETH_P_ALL));
+	ASSERT_EQ(0, group_join(g, s.fd));
+	ASSERT_EQ(0, group_feed(g, &g->feed, 1));
+	for (i = 0; i < 300; i++) {
+		zc_reap(&self->tx);
+		ASSERT_EQ(0, zc_send_seq(&self->tx, len_of(i), i));
+		/* LB begins with the second member */
+		if (i % 2 == 0) {
+			ASSERT_TRUE(packed_recv(_metadata, &s, len_of(i), i,
+						variant->meta));
+		} else {
+			ASSERT_EQ((int)len_of(i), recv_any(self, &who, WAIT_MS));
+		}
+	}
+	ASSERT_EQ(0, pv4_stats(s.fd, &st));
+	EXPECT_EQ(150U, st.tp_packets);
+	EXPECT_EQ(0U, st.tp_drops);
+
+	/* Its memory is used up; what is in it stays. */
+	for (i = 0; i < n; i++) {
+		zc_reap(&self->tx);
+		ASSERT_EQ(0, zc_send_seq(&self->tx, 1500, i));
+		if (i % 2)
+			ASSERT_EQ(1500, recv_any(self, &who, WAIT_MS));
+	}
+	ASSERT_EQ(0, pv4_stats_of(s.fd, n / 2, &st));
+	got = st.tp_packets - st.tp_drops;
+	EXPECT_LT(0U, st.tp_drops);
+	EXPECT_LT(PACKED_LEN / 2000U, got);
+	for (i = 0; i < got; i++)
+		ASSERT_TRUE(packed_recv(_metadata, &s, 1500, 2 * i,
+					variant->meta));
+	EXPECT_FALSE(pv4_take(&s.rx, &d));
+	EXPECT_EQ(g->feed.s.rx.size, g->feed.s.rx.avail - g->feed.s.rx.used);
+	pv4_close(&s);
+}
+
 /* ---- too few frames, and no members ---- */
 
 /* The packets of a member that has no frames are dropped and counted. The others
