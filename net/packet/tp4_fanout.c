@@ -22,6 +22,8 @@
  */
 
 #include <kunit/visibility.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/etherdevice.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
@@ -30,10 +32,12 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
+#include <linux/rculist.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/tpacket4.h>
+#include <linux/uidgid.h>
 #include <linux/unaligned.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
@@ -110,6 +114,8 @@ struct tp4_fanout_member {
 
 /**
  * struct tp4_fanout - a feeder
+ * @node:	entry of struct tp4_group's feeders
+ * @cred:	credentials of whoever let it feed the group
  * @group:	the group that it feeds
  * @dev:	its device
  * @skb:	a packet, for BPF programs and the flow dissector
@@ -139,6 +145,8 @@ struct tp4_fanout_member {
  * do all members from @skb to @dev_addr.
  */
 struct tp4_fanout {
+	struct hlist_node		node;
+	const struct cred		*cred;
 	struct packet_fanout		*group;
 	struct net_device		*dev;
 	struct sk_buff			*skb;
@@ -755,7 +763,7 @@ static noinline u32 tp4_fanout_choose_cbpf(struct tp4_fanout *fo,
 					   struct tp4_packet_array *a, u32 end,
 					   u32 num)
 {
-	const struct bpf_prog *prog = rcu_dereference(fo->group->tp4_loads);
+	const struct bpf_prog *prog = rcu_dereference(fo->group->tp4->loads);
 
 	if (unlikely(!prog))
 		return tp4_fanout_choose_bpf(fo, a, end, num);
@@ -1163,6 +1171,7 @@ tp4_fanout_new(struct packet_fanout *group, struct net_device *dev,
 		kvfree(fo);
 		return NULL;
 	}
+	fo->cred = get_current_cred();
 	fo->group = group;
 	fo->dev = dev;
 	fo->queue = queue_pair + 1;
@@ -1186,6 +1195,7 @@ VISIBLE_IF_KUNIT void tp4_fanout_free(struct tp4_fanout *fo)
 	fo->skb->data_len = 0;
 	consume_skb(fo->skb);
 	consume_skb(fo->loads);
+	put_cred(fo->cred);
 	kvfree(fo);
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_fanout_free);
@@ -1227,37 +1237,227 @@ static bool tp4_fanout_only_loads(const struct bpf_prog *prog)
 }
 
 /**
+ * tp4_fanout_init() - set up what a new fanout group has for zero-copy mode
+ * @f:	the group
+ *
+ * Context: Process context, may sleep.
+ * Return: false if there is no memory; to be undone by tp4_fanout_exit().
+ */
+bool tp4_fanout_init(struct packet_fanout *f)
+{
+	struct tp4_group *group;
+
+	group = kzalloc_obj(*group);
+	if (!group)
+		return false;
+	f->tp4 = group;
+	return true;
+}
+
+static void tp4_fanout_forget(struct tp4_who *who)
+{
+	put_cred(who->cred);
+	who->cred = NULL;
+}
+
+/**
+ * tp4_fanout_exit() - undo tp4_fanout_init()
+ * @f:	the group, which nobody uses any more
+ *
+ * Context: Process context.
+ */
+void tp4_fanout_exit(struct packet_fanout *f)
+{
+	tp4_fanout_forget(&f->tp4->setter);
+	kfree(f->tp4);
+}
+
+/* Remember the current task: the group may get a feeder later. */
+static void tp4_fanout_remember(struct tp4_who *who,
+				const struct packet_fanout *f)
+{
+	who->cred = get_current_cred();
+	who->admin = ns_capable_noaudit(read_pnet(&f->net)->user_ns,
+					CAP_NET_ADMIN);
+}
+
+/* Check for the user that has let a socket feed its group. A process may run as
+ * that user and yet be confined: it has to be in the same user namespace, and must
+ * not be root without the capability.
+ */
+static bool tp4_fanout_is_user(const struct tp4_fanout *fo,
+			       const struct cred *cred)
+{
+	struct user_namespace *ns = cred->user_ns;
+
+	return uid_eq(cred->euid, fo->cred->euid) &&
+	       ns == fo->cred->user_ns &&
+	       !uid_eq(cred->euid, make_kuid(ns, 0));
+}
+
+/* Check whether a task may have the packets that a feeder takes from the stack: it
+ * could take the queue itself, or is the feeder's user, so that programs of members
+ * need no more than CAP_NET_RAW.
+ */
+static bool tp4_fanout_trusts(const struct tp4_fanout *fo,
+			      const struct tp4_who *who)
+{
+	return who->admin || tp4_fanout_is_user(fo, who->cred);
+}
+
+/* Same for the current task */
+static bool tp4_fanout_trusts_current(const struct tp4_fanout *fo)
+{
+	return tp4_fanout_is_user(fo, current_cred()) ||
+	       ns_capable(read_pnet(&fo->group->net)->user_ns, CAP_NET_ADMIN);
+}
+
+/**
+ * tp4_fanout_may_join() - check whether a socket may join a group that is fed
+ * @f:	the group
+ * @po:	the packet socket
+ *
+ * If the socket removes its ring later, it drops what it is fed.
+ *
+ * Context: Process context, under fanout_mutex.
+ * Return: 0; -EINVAL if the group has a feeder and the socket has no V4 Rx ring;
+ * -EPERM if the current task may not have the packets.
+ */
+int tp4_fanout_may_join(const struct packet_fanout *f,
+			const struct packet_sock *po)
+{
+	const struct tp4_fanout *fo;
+
+	hlist_for_each_entry(fo, &f->tp4->feeders, node) {
+		if (!READ_ONCE(po->tp4_queue[TP4_RX]))
+			return -EINVAL;
+		if (!tp4_fanout_trusts_current(fo))
+			return -EPERM;
+	}
+	return 0;
+}
+
+/**
+ * tp4_fanout_joined() - remember who has let a socket join a group
+ * @po:	the packet socket
+ *
+ * Context: Process context, under fanout_mutex.
+ */
+void tp4_fanout_joined(struct packet_sock *po)
+{
+	tp4_fanout_remember(&po->tp4_joined, po->fanout);
+}
+
+/**
+ * tp4_fanout_left() - undo tp4_fanout_joined()
+ * @po:	the packet socket, which has left the group
+ *
+ * Context: Process context, under fanout_mutex.
+ */
+void tp4_fanout_left(struct packet_sock *po)
+{
+	tp4_fanout_forget(&po->tp4_joined);
+}
+
+/* Check whether the current task may set the program of a group. */
+static bool tp4_fanout_may_set(const struct packet_fanout *f)
+{
+	const struct tp4_fanout *fo;
+
+	hlist_for_each_entry(fo, &f->tp4->feeders, node) {
+		if (!tp4_fanout_trusts_current(fo))
+			return false;
+	}
+	return true;
+}
+
+/**
  * tp4_fanout_set_bpf() - set the BPF program of a group
  * @f:		the group
  * @prog:	the program, which has its original if it is a classic one, or NULL
  *
- * Context: Under @f->lock. The caller waits for a grace period before it frees the
- * program before.
+ * The program decides which member gets a packet, and may show packets to others.
+ *
+ * Context: Process context, under the group's lock. The caller waits for a grace
+ * period before it frees the previous program.
+ * Return: 0, or -EPERM if the group has a feeder and the current task may not have
+ * its packets.
  */
-void tp4_fanout_set_bpf(struct packet_fanout *f, struct bpf_prog *prog)
+int tp4_fanout_set_bpf(struct packet_fanout *f, struct bpf_prog *prog)
 {
-	if (prog && !tp4_fanout_only_loads(prog))
-		prog = NULL;
-	rcu_assign_pointer(f->tp4_loads, prog);
+	struct tp4_group *group = f->tp4;
+
+	if (prog) {
+		if (!tp4_fanout_may_set(f))
+			return -EPERM;
+		tp4_fanout_forget(&group->setter);
+		tp4_fanout_remember(&group->setter, f);
+		if (!tp4_fanout_only_loads(prog))
+			prog = NULL;
+	}
+	rcu_assign_pointer(group->loads, prog);
+	return 0;
 }
 
-/* Check whether all members can be fed: they have V4 rings. */
-static bool tp4_fanout_may_feed(struct packet_fanout *f)
+/* Check whether a member may be fed: it has a V4 ring, and the feeder trusts the
+ * task that has let it join.
+ */
+static int tp4_fanout_check_member(const struct tp4_fanout *fo,
+				   const struct packet_sock *po)
 {
-	bool ok = !(f->flags & (PACKET_FANOUT_FLAG_DEFRAG >> 8));
-	unsigned int i;
+	if (!READ_ONCE(po->tp4_queue[TP4_RX]))
+		return -EINVAL;
+	return tp4_fanout_trusts(fo, &po->tp4_joined) ? 0 : -EPERM;
+}
+
+/* Check all members, also those that are not in the group's array as their hook is
+ * unregistered for now.
+ */
+static int tp4_fanout_check_members(const struct tp4_fanout *fo,
+				    const struct packet_sock *feeder)
+{
+	const struct packet_fanout *f = fo->group;
+	const struct sock *sk;
+	int err = 0;
+
+	rcu_read_lock();
+	sk_for_each_rcu(sk, &read_pnet(&f->net)->packet.sklist) {
+		const struct packet_sock *po = pkt_sk(sk);
+
+		if (READ_ONCE(po->fanout) != f || po == feeder)
+			continue;
+		err = tp4_fanout_check_member(fo, po);
+		if (err)
+			break;
+	}
+	rcu_read_unlock();
+	return err;
+}
+
+/* Add a feeder to its group, unless it does not trust the group's program, or a
+ * member that is being closed and no longer in the list of sockets.
+ */
+static int tp4_fanout_add_feeder(struct tp4_fanout *fo,
+				 const struct packet_sock *feeder)
+{
+	struct packet_fanout *f = fo->group;
+	const struct packet_sock *po;
+	int err = 0;
+	u32 i;
 
 	spin_lock(&f->lock);
-	for (i = 0; i < f->num_members; i++) {
-		const struct sock *sk;
-
-		sk = rcu_dereference_protected(f->arr[i],
-					       lockdep_is_held(&f->lock));
-		if (!READ_ONCE(pkt_sk(sk)->tp4_queue[TP4_RX]))
-			ok = false;
+	if (f->tp4->setter.cred && !tp4_fanout_trusts(fo, &f->tp4->setter))
+		err = -EPERM;
+	for (i = 0; !err && i < f->num_members; i++) {
+		po = pkt_sk(rcu_dereference_protected(f->arr[i],
+						      lockdep_is_held(&f->lock)));
+		if (po != feeder)
+			err = tp4_fanout_check_member(fo, po);
 	}
+	if (!err)
+		hlist_add_head(&fo->node, &f->tp4->feeders);
 	spin_unlock(&f->lock);
-	return ok;
+	return err;
 }
 
 /**
@@ -1269,8 +1469,9 @@ static bool tp4_fanout_may_feed(struct packet_fanout *f)
  *
  * Context: Process context, may sleep; under the socket lock and RTNL; takes
  * fanout_mutex.
- * Return: 0, -ENOMEM, or -EINVAL if the socket has no Rx ring, its packets also
- * go to the stack, a member has no V4 Rx ring, or the group defragments.
+ * Return: 0; -ENOMEM; -EINVAL if the socket has no Rx ring, its packets also go to
+ * the stack, a member has no V4 Rx ring, or the group defragments; -EPERM if a task
+ * that may not have the packets has let a socket join or has set the program.
  */
 int tp4_fanout_start(struct tp4_zc_ring *ring, struct packet_sock *po,
 		     struct net_device *dev, int queue_pair)
@@ -1278,19 +1479,19 @@ int tp4_fanout_start(struct tp4_zc_ring *ring, struct packet_sock *po,
 	/* The socket leaves the group only when it is closed. */
 	struct packet_fanout *f = READ_ONCE(po->fanout);
 	struct tp4_fanout *fo;
-	int err = 0;
+	int err;
 
-	if (!ring->q || (ring->q->flags & TP4_RING_TO_STACK))
+	if (!ring->q || (ring->q->flags & TP4_RING_TO_STACK) ||
+	    (f->flags & (PACKET_FANOUT_FLAG_DEFRAG >> 8)))
 		return -EINVAL;
 	fo = tp4_fanout_new(f, dev, queue_pair);
 	if (!fo)
 		return -ENOMEM;
 
 	mutex_lock(&fanout_mutex);
-	if (tp4_fanout_may_feed(f))
-		f->tp4_feeders++;
-	else
-		err = -EINVAL;
+	err = tp4_fanout_check_members(fo, po);
+	if (!err)
+		err = tp4_fanout_add_feeder(fo, po);
 	mutex_unlock(&fanout_mutex);
 	if (err) {
 		tp4_fanout_free(fo);
@@ -1313,7 +1514,9 @@ void tp4_fanout_stop(struct tp4_zc_ring *ring)
 	if (!fo)
 		return;
 	mutex_lock(&fanout_mutex);
-	fo->group->tp4_feeders--;
+	spin_lock(&fo->group->lock);
+	hlist_del(&fo->node);
+	spin_unlock(&fo->group->lock);
 	mutex_unlock(&fanout_mutex);
 	ring->fanout = NULL;
 	tp4_fanout_free(fo);
