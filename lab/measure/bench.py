@@ -28,7 +28,8 @@ VERSIONS = ("V3", "V4", "V4+ZC", "AF_XDP", "AF_XDP+ZC")
 FANOUT = tuple(
     f"fanout-{t}" for t in ("none", "lb", "qm", "cpu", "rnd", "hash", "cbpf", "xdp")
 )
-BENCHMARKS = ("rxdrop", "rxdrop-meta", *FANOUT, "txpush", "l2fwd", "tcpdump")
+RXDROP = ("rxdrop", *bench_guest.METADATA)
+BENCHMARKS = (*RXDROP, *FANOUT, "txpush", "l2fwd", "tcpdump")
 # Packets per second. It leaves time to programs that receive by interrupts and send at
 # the same time: in a flood, the kernel would only receive. Idle time does not count.
 STREAM = 100_000
@@ -100,7 +101,7 @@ def ports(job: bench_guest.Job) -> Iterator[Machine]:
     floods = [v for v in asked if v not in STREAM_VERSIONS]
     for size in job.sizes:
         for group, rate, versions in (
-            (["rxdrop", "rxdrop-meta"], icount.FLOOD, asked),
+            (list(RXDROP), icount.FLOOD, asked),
             (list(FANOUT), FANOUT_RATE, asked),
             (["tcpdump"], icount.FLOOD, asked if job.device == "i40e" else []),
             (["l2fwd"], icount.FLOOD, floods),

@@ -27,6 +27,8 @@ RATE = 100_000  # packets per second for tcpdump on veth
 BURST = 64
 BUFFER_KIB = 32768  # tcpdump -B: on overload, the buffer's size matters, too
 LINK_S = 20
+# Kinds of rxdrop, with options of tpbench
+METADATA = {"rxdrop-meta": ["--meta"], "rxdrop-stamps": ["--stamps"]}
 
 
 @dataclass
@@ -124,7 +126,7 @@ def defer_interrupts(ends: list[str], busy: bool) -> None:
 
 def ways_to_wait(device: str, version: str, benchmark: str) -> list[str]:
     copy = version in ("V3", "V4")
-    if benchmark == "rxdrop-meta" and version not in ("V4", "V4+ZC"):
+    if benchmark in METADATA and version not in ("V4", "V4+ZC"):
         return []
     if benchmark.startswith("fanout"):
         return ["sleep"] if version == "V4+ZC" else []
@@ -167,8 +169,8 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     cmd += ["-s", str(r.size), "-n", str(packets)]
     cmd += ["-R", str(job.ring), "-d", seconds, "-c", "0"]
     cmd += ["-i", ",".join(ends)]
-    benchmark = r.benchmark.removesuffix("-meta")
-    cmd += ["--meta"] if benchmark != r.benchmark else []
+    benchmark = "rxdrop" if r.benchmark in METADATA else r.benchmark
+    cmd += METADATA.get(r.benchmark, [])
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
     if r.version.endswith("+ZC"):
         cmd += ["-z", "1"]

@@ -3,6 +3,7 @@
  * A port: one socket with its rings, of any version. Opening it, and one round
  * of each benchmark.
  */
+#include <linux/net_tstamp.h>
 #include <net/if.h>
 #include <unistd.h>
 
@@ -40,6 +41,12 @@ static void packet_options(struct port *p)
 		    setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf,
 			       sizeof(sndbuf)))
 			err(1, "SO_SNDBUF");
+	}
+	if (p->cfg->stamps) {
+		e = tp4_setopt(p->fd, PACKET_TIMESTAMP,
+			       SOF_TIMESTAMPING_SOFTWARE);
+		if (e)
+			errx(1, "PACKET_TIMESTAMP: %s", strerror(-e));
 	}
 	/* Do not receive packets that this host sends. */
 	e = tp4_setopt(p->fd, PACKET_IGNORE_OUTGOING, 1);

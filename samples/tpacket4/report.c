@@ -122,6 +122,7 @@ void report_json(const struct config *cfg, const struct result *res)
 	number("queues", cfg->queues);
 	number("shared", cfg->shared);
 	number("meta", cfg->meta);
+	number("stamps", cfg->stamps);
 	if (cfg->fanout >= 0)
 		number("fanout", cfg->fanout);
 	text("interface", cfg->ifname[0]);

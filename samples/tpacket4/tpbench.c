@@ -35,6 +35,7 @@ static const char usage[] =
 "      --shared         V4: both ends of -e share a packet buffer; with -z,\n"
 "                       frames are swapped instead of copied\n"
 "      --meta           V4: rings with metadata\n"
+"      --stamps         V4: the same, and a timestamp for each packet\n"
 "      --fanout TYPE    V4 with -z and -r: the queue feeds a fanout group of two\n"
 "                       sockets, which share a packet buffer with it; lb, cpu,\n"
 "                       rnd, qm, hash, cbpf or xdp\n"
@@ -69,6 +70,7 @@ static const char usage[] =
 enum {
 	OPT_SHARED = 256,
 	OPT_META,
+	OPT_STAMPS,
 	OPT_FANOUT,
 	OPT_LOCKSTEP,
 	OPT_BLOCK,
@@ -92,6 +94,7 @@ static const struct option options[] = {
 	{ "queues", required_argument, NULL, 'Q' },
 	{ "shared", no_argument, NULL, OPT_SHARED },
 	{ "meta", no_argument, NULL, OPT_META },
+	{ "stamps", no_argument, NULL, OPT_STAMPS },
 	{ "fanout", required_argument, NULL, OPT_FANOUT },
 	{ "cpu", required_argument, NULL, 'c' },
 	{ "lockstep", no_argument, NULL, OPT_LOCKSTEP },
@@ -247,7 +250,7 @@ static void check(struct config *cfg)
 		errx(2, "no benchmark given (-r, -t, -l or -e), see --help");
 	set_queues(cfg);
 	if (cfg->meta && cfg->version != 4)
-		errx(2, "--meta needs -v 4");
+		errx(2, "--meta and --stamps need -v 4");
 	if (cfg->shared && cfg->version != 4)
 		errx(2, "--shared needs -v 4");
 	if (cfg->zerocopy && cfg->version != 4 && !xdp)
@@ -324,6 +327,10 @@ static void parse(struct config *cfg, int argc, char **argv)
 			break;
 		case OPT_SHARED:
 			cfg->shared = true;
+			break;
+		case OPT_STAMPS:
+			cfg->meta = true;
+			cfg->stamps = true;
 			break;
 		case OPT_META:
 			cfg->meta = true;

@@ -53,6 +53,7 @@ struct config {
 	bool skb_mode;		/* AF_XDP: not the driver's XDP */
 	bool shared;		/* V4: one area for both ends */
 	bool meta;		/* V4: rings with metadata */
+	bool stamps;		/* V4: and a timestamp a packet */
 	int fanout;		/* V4+ZC: type of the group that is fed, or -1 */
 	double duration;	/* seconds; 0: no limit */
 	__u64 count;		/* packets; 0: no limit */
