@@ -154,8 +154,6 @@ static void check(struct config *cfg, struct given *given)
 		errx(2, "--zerocopy and --threads exclude each other");
 	if (cfg->zerocopy && cfg->qdisc)
 		errx(2, "in zero-copy mode, packets do not pass a qdisc");
-	if (cfg->zerocopy && cfg->stamps == STAMPS_SOFTWARE)
-		errx(2, "in zero-copy mode, the stack does not stamp packets");
 	if (given->nr_cpus && given->nr_cpus < cfg->nr_threads)
 		errx(2, "cpus: %u for %u threads", given->nr_cpus,
 		     cfg->nr_threads);

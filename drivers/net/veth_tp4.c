@@ -297,6 +297,8 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 		return -EMSGSIZE;
 	}
 
+	if (tp4f_wants_stamp(p))
+		tp4f_stamp(p);
 	poll->stats->xdp_bytes += len;
 	tp4a_flush(poll->to);
 	if (poll->local) {
@@ -311,40 +313,47 @@ static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 	return 0;
 }
 
-/* Check a packet.
- * Return: true if the caller shall receive it. The error of a packet that
- * cannot be sent is set.
+/* Check the length of a packet that is not segmented.
+ * Return: 0, 1 if it was dropped since the receiver's MTU is less, or an error if
+ * it cannot be sent.
  */
-static bool veth_tp4_check(struct veth_tp4_poll *poll, struct tp4_frame_set *p,
-			   u32 len)
+static int veth_tp4_check_len(struct veth_tp4_poll *poll,
+			      const struct tp4_frame_set *p, u32 len)
 {
 	u32 max = READ_ONCE(poll->rq->dev->mtu) + ETH_HLEN + VLAN_HLEN;
+	int error = tp4f_check_len(p, poll->peer_dev, len);
+
+	if (unlikely(error))
+		return error;
+	if (likely(len <= max))
+		return 0;
+	poll->stats->xdp_bytes += len;
+	poll->stats->rx_drops++;
+	return 1;
+}
+
+/* Do what a packet wants besides being sent.
+ * Return: 0 if the caller shall receive it, 1 if it was received or dropped, or an
+ * error if it cannot be sent.
+ */
+static int veth_tp4_rcv_more(struct veth_tp4_poll *poll,
+			     struct tp4_frame_set *p, u32 len)
+{
 	struct virtio_net_hdr hdr = {};
-	int error = 0;
+	int ret = 0;
 
 	if (tp4f_has_meta(p))
-		error = tp4f_get_vnet_hdr(p, &hdr);
+		ret = tp4f_get_vnet_hdr(p, &hdr);
 	/* A GSO packet may have any length. */
-	if (!error && (!hdr.gso_type || len < ETH_HLEN))
-		error = tp4f_check_len(p, poll->peer_dev, len);
-	if (unlikely(error))
-		goto refuse;
-	if (unlikely(len > max && !hdr.gso_type)) {
-		poll->stats->xdp_bytes += len;
-		poll->stats->rx_drops++;
-		return false;
-	}
-	if (likely(!hdr.flags && !hdr.gso_type))
-		return true;
-	error = veth_tp4_rcv_offload(poll, p, len, &hdr);
-	if (likely(!error))
-		return false;
-
-refuse:
-	/* It counts for the budget, but was not sent. */
-	poll->packets--;
-	tp4f_set_error(p, -error);
-	return false;
+	if (!ret && (!hdr.gso_type || len < ETH_HLEN))
+		ret = veth_tp4_check_len(poll, p, len);
+	if (unlikely(ret < 0))
+		return ret;
+	if (!ret && (hdr.flags || hdr.gso_type))
+		return veth_tp4_rcv_offload(poll, p, len, &hdr) ? : 1;
+	if (tp4f_wants_stamp(p))
+		tp4f_stamp(p);
+	return ret;
 }
 
 /* Receive a packet that tp4a_add_packets() has stopped at. */
@@ -352,8 +361,18 @@ static noinline void veth_tp4_rcv_packet(struct veth_tp4_poll *poll,
 					 struct tp4_frame_set *p)
 {
 	u32 len = tp4f_packet_len(p);
+	int ret;
 
-	if (!veth_tp4_check(poll, p, len))
+	if (tp4f_wants_more(p))
+		ret = veth_tp4_rcv_more(poll, p, len);
+	else
+		ret = veth_tp4_check_len(poll, p, len);
+	if (unlikely(ret < 0)) {
+		/* It counts for the budget, but was not sent. */
+		poll->packets--;
+		tp4f_set_error(p, -ret);
+	}
+	if (ret)
 		return;
 
 	poll->stats->xdp_bytes += len;
@@ -772,6 +791,9 @@ static int veth_tp4_enable(struct net_device *dev,
 
 	if (!peer || queue >= peer->real_num_rx_queues)
 		return -ENXIO;
+	err = tp4_set_stamps(parms->tx_opaque, TP4_SW_STAMPS);
+	if (err)
+		return err;
 
 	err = veth_tp4_napi_get(dev, queue);
 	if (err)

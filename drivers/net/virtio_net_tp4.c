@@ -443,10 +443,10 @@ static bool virtnet_tp4_can_gso(const struct virtnet_info *vi, u8 gso_type)
  * set to that header, or left unchanged if there is no request.
  * Return: 0, or an error, for example if the device does not support it.
  */
-static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
-					const struct virtnet_tp4 *tp4,
-					const struct tp4_frame_set *p, u32 len,
-					const struct virtio_net_common_hdr **hdr)
+static int virtnet_tp4_do_meta(const struct virtnet_info *vi,
+			       const struct virtnet_tp4 *tp4,
+			       const struct tp4_frame_set *p, u32 len,
+			       const struct virtio_net_common_hdr **hdr)
 {
 	struct virtio_net_common_hdr *to = &tp4->hdrs[tp4f_get_handle(p)];
 	struct tp4_offload o;
@@ -470,6 +470,25 @@ static noinline int virtnet_tp4_do_meta(const struct virtnet_info *vi,
 	};
 	*hdr = to;
 	return 0;
+}
+
+/* Do what a packet wants besides being sent. @hdr is as in virtnet_tp4_do_meta().
+ * Return: 0, or the error to return the packet with.
+ */
+static noinline int virtnet_tp4_do_more(const struct virtnet_info *vi,
+					const struct virtnet_tp4 *tp4,
+					struct tp4_frame_set *p, u32 len,
+					const struct virtio_net_common_hdr **hdr)
+{
+	int err;
+
+	if (tp4f_has_meta(p))
+		err = virtnet_tp4_do_meta(vi, tp4, p, len, hdr);
+	else
+		err = tp4f_check_len(p, vi->dev, len);
+	if (!err && tp4f_wants_stamp(p))
+		tp4f_stamp(p);
+	return err;
 }
 
 /* Hand a packet to the device. */
@@ -500,8 +519,8 @@ static int virtnet_tp4_xmit_packet(struct virtnet_info *vi,
 	const struct virtio_net_common_hdr *hdr = &sq->tp4->hdr;
 	int err;
 
-	if (unlikely(tp4f_has_meta(p)))
-		err = virtnet_tp4_do_meta(vi, sq->tp4, p, len, &hdr);
+	if (unlikely(tp4f_wants_more(p)))
+		err = virtnet_tp4_do_more(vi, sq->tp4, p, len, &hdr);
 	else
 		err = tp4f_check_len(p, vi->dev, len);
 	if (unlikely(err))
@@ -783,6 +802,8 @@ static int virtnet_tp4_check(const struct virtnet_info *vi,
 		return -EOPNOTSUPP;
 	if (parms->tx_opaque &&
 	    virtqueue_get_vring_size(sq) <= VIRTNET_TP4_TX_ROOM)
+		return -EOPNOTSUPP;
+	if (tp4_set_stamps(parms->tx_opaque, TP4_SW_STAMPS))
 		return -EOPNOTSUPP;
 	if (!parms->rx_opaque)
 		return 0;

@@ -31,6 +31,7 @@
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
 #include <linux/mm.h>
+#include <linux/net_tstamp.h>
 #include <linux/netdevice.h>
 #include <net/xdp.h>
 
@@ -48,6 +49,10 @@ struct virtio_net_hdr;
 /* Flags of ndo_tp4_xmit: what was posted, empty frames or packets to send */
 #define TP4_WAKEUP_RX	BIT(0)
 #define TP4_WAKEUP_TX	BIT(1)
+
+/* Tx timestamps that a driver supports by calling tp4f_stamp() */
+#define TP4_SW_STAMPS	(SOF_TIMESTAMPING_TX_SOFTWARE | \
+			 SOF_TIMESTAMPING_TX_SCHED)
 
 /**
  * enum tp4_netdev_command - command of ndo_tp4_zerocopy
@@ -90,6 +95,8 @@ struct tp4_netdev_parms {
 #define TP4F_CSUM_VALID	0x08
 #define TP4F_HWTSTAMP	0x10
 #define TP4F_META_MASK	(TP4F_HASH | TP4F_CSUM_VALID | TP4F_HWTSTAMP)
+/* That of a packet to send has TP4F_STAMP if the socket wants timestamps. */
+#define TP4F_STAMP	0x20
 #define TP4F_COMPLETED	0x80
 
 /**
@@ -503,14 +510,38 @@ static inline bool tp4f_has_meta(const struct tp4_frame_set *p)
 }
 
 /**
- * tp4f_is_plain() - check for a packet of one frame without metadata
+ * tp4f_wants_stamp() - check whether the socket wants timestamps of a packet
+ * @p:	the packet, of a Tx array
+ *
+ * Return: true if the driver must call tp4f_stamp(), or tp4f_stamp_skb() and
+ * tp4_stamp_skb(), if it sends the packet.
+ */
+static inline bool tp4f_wants_stamp(const struct tp4_frame_set *p)
+{
+	return tp4f_first(p)->flags & TP4F_STAMP;
+}
+
+/**
+ * tp4f_wants_more() - check for a packet that needs more than to be sent
+ * @p:	the packet, of a Tx array
+ *
+ * Return: true if tp4f_has_meta() or tp4f_wants_stamp() is.
+ */
+static inline bool tp4f_wants_more(const struct tp4_frame_set *p)
+{
+	return tp4f_first(p)->flags & (TP4_META | TP4F_STAMP);
+}
+
+/**
+ * tp4f_is_plain() - check for a packet of one frame that needs nothing else
  * @p:	the packet, at its first frame
  *
- * Return: false if the packet continues in the next frame or has metadata.
+ * Return: false if the packet continues in the next frame, or tp4f_wants_more() is
+ * true.
  */
 static inline bool tp4f_is_plain(const struct tp4_frame_set *p)
 {
-	return !(tp4f_frame(p)->flags & (TP4_PKT_CONT | TP4_META));
+	return !(tp4f_frame(p)->flags & (TP4_PKT_CONT | TP4_META | TP4F_STAMP));
 }
 
 /**
@@ -947,6 +978,7 @@ static inline void tp4a_advance(struct tp4_packet_array *a, u32 nr)
 
 /* The following are defined in net/packet/tp4_array*.c. */
 u32 tp4_frame_room(const void *rx_opaque);
+int tp4_set_stamps(void *tx_opaque, u32 stamps);
 struct tp4_packet_array *tp4a_rx_new(void *rx_opaque, size_t elems,
 				     struct device *dev);
 struct tp4_packet_array *tp4a_tx_new(void *tx_opaque, size_t elems,
@@ -979,6 +1011,9 @@ int tp4f_get_vnet_hdr(const struct tp4_frame_set *p,
 		      struct virtio_net_hdr *hdr);
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 			       const struct virtio_net_hdr *hdr);
+struct sk_buff *tp4f_stamp_skb(struct tp4_frame_set *p);
+void tp4_stamp_skb(struct sk_buff *skb);
+void tp4f_stamp(struct tp4_frame_set *p);
 bool tp4a_has_work(const struct tp4_packet_array *a);
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need);
 void tp4a_begin_rx(struct tp4_packet_array *a, struct napi_struct *napi,

@@ -263,6 +263,7 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
         "tap": ("virtio-tap,rss=on,hash=on", [valid], tap),
         "fanout": ("virtio", ["TPACKET4_PORT_TEST=zc_fanout"], ""),
         "queues": ("virtio-tap,mq=on,vectors=10", [], "-t xdp_shares_queues"),
+        "stamp": ("virtio", ["TPACKET4_PORT_TEST=zc_stamp"], ""),
     }
     if BASE != BASES[0]:  # which has neither leases nor AF_XDP here
         # AF_XDP needs the DMA API

@@ -330,9 +330,9 @@ EXPORT_SYMBOL_GPL(tp4a_add_packet);
 static bool tp4f_requests_nothing(const struct tp4_packet_array *a,
 				  const struct tp4_frame *frame)
 {
-	if (likely(!(frame->flags & (TP4_PKT_CONT | TP4_META))))
+	if (likely(!(frame->flags & (TP4_PKT_CONT | TP4_META | TP4F_STAMP))))
 		return true;
-	return !(frame->flags & TP4_PKT_CONT) &&
+	return !(frame->flags & (TP4_PKT_CONT | TP4F_STAMP)) &&
 	       tp4_meta_is_plain(tp4f_start(a, frame));
 }
 
@@ -385,8 +385,9 @@ tp4a_add_run(struct tp4_packet_array *a, struct tp4_packet_array *from, u32 max,
  *
  * Same as tp4a_next_packet() and tp4a_add_packet() for each packet, but faster.
  * Stops at a packet that has several frames, another length or a request in its
- * metadata, or for which there is no empty frame yet. May also stop at another
- * packet. The caller then handles one packet with those functions.
+ * metadata, or that tp4f_wants_stamp() is true for, or for which there is no empty
+ * frame yet. May also stop at another packet. The caller then handles one packet
+ * with those functions.
  *
  * Context: Softirq (NAPI).
  * Return: the number of packets.

@@ -17,6 +17,7 @@
  * @error:	errno that frames are returned with when the array is freed
  * @queue_pair:	queue pair of the device
  * @dev:	the device
+ * @stamps:	timestamps that the driver supports, as SOF_TIMESTAMPING_TX_* (Tx)
  * @seen:	the device that the socket is bound to, for the program
  * @need_wakeup: last argument of tp4a_need_wakeup()
  * @kick:	lets the driver look for empty frames, in a softirq (Rx)
@@ -30,6 +31,7 @@ struct tp4_zc_ring {
 	struct tp4_area		*area;
 	int			error;
 	int			queue_pair;
+	u32			stamps;
 	struct net_device	*dev;
 	struct net_device	*seen;
 	bool			need_wakeup;
@@ -151,5 +153,6 @@ void tp4a_copy_to_kernel(struct tp4_packet_array *a, u32 end);
 void tp4a_write_meta_to(const struct tp4_packet_array *a,
 			const struct tp4_frame *first, struct tpacket4_meta *to,
 			u32 len, const struct sock *sk, u64 now);
+bool tp4_can_stamp(const struct tp4_zc_ring *ring, u32 tsflags);
 
 #endif

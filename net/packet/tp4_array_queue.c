@@ -22,6 +22,9 @@
 #define TP4_REFILL_MIN	(50 * NSEC_PER_USEC)
 #define TP4_REFILL_MAX	(10 * NSEC_PER_MSEC)
 
+/* Tx timestamps of packet sockets */
+#define TP4_TX_STAMPS	(TP4_SW_STAMPS | SOF_TIMESTAMPING_TX_HARDWARE)
+
 static u32 tp4a_space(const struct tp4_packet_array *a)
 {
 	return a->mask + 1 - (a->end - a->start);
@@ -133,6 +136,12 @@ void tp4a_rx_populate_checked(struct tp4_packet_array *a)
 		tp4a_rx_populate(a);
 }
 
+/* Which Tx timestamps the socket wants, by SO_TIMESTAMPING */
+static u32 tp4a_stamps(const struct sock *sk)
+{
+	return sk ? READ_ONCE(sk->sk_tsflags) & TP4_TX_STAMPS : 0;
+}
+
 static void tp4a_set_frame(struct tp4_frame *frame,
 			   const struct tpacket4_desc *desc)
 {
@@ -220,11 +229,24 @@ static noinline u32 tp4a_tx_take_any(struct tp4_packet_array *a,
 	return nr;
 }
 
+/* Mark the packets from @pos on for timestamps. */
+static noinline void tp4a_mark_for_stamps(struct tp4_packet_array *a, u32 pos)
+{
+	u8 stamp = TP4F_STAMP;
+
+	for (; pos != a->end; pos++) {
+		u8 *flags = &a->items[pos & a->mask].flags;
+
+		*flags |= stamp;
+		stamp = *flags & TP4_PKT_CONT ? 0 : TP4F_STAMP;
+	}
+}
+
 static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
 						 bool runs, bool meta)
 {
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
-	u32 nr, left = tp4a_space(a);
+	u32 nr, left = tp4a_space(a), first = a->end;
 	bool refused = false;
 
 	do {
@@ -238,6 +260,8 @@ static __always_inline void tp4a_tx_populate_any(struct tp4_packet_array *a,
 				      &refused);
 		left -= nr;
 	} while (nr);
+	if (unlikely(tp4a_stamps(q->sk)))
+		tp4a_mark_for_stamps(a, first);
 	if (unlikely(refused))
 		tp4q_wake(q);
 }
@@ -269,20 +293,30 @@ static void tp4a_count_rx(struct tp4_packet_array *a, u32 packets)
 	spin_unlock(&sk->sk_receive_queue.lock);
 }
 
-/* Get the TP4F_HWTSTAMP flag if the socket wants hardware timestamps. */
-static u8 tp4a_wanted(const struct sock *sk)
+/* Which timestamps the socket wants, by PACKET_TIMESTAMP */
+static u32 tp4a_wanted(const struct sock *sk)
 {
-	return sk && READ_ONCE(pkt_sk(sk)->tp_tstamp) &
-		     SOF_TIMESTAMPING_RAW_HARDWARE ? TP4F_HWTSTAMP : 0;
+	return sk ? READ_ONCE(pkt_sk(sk)->tp_tstamp) : 0;
+}
+
+static u8 tp4a_wants_hw(u32 wanted)
+{
+	return wanted & SOF_TIMESTAMPING_RAW_HARDWARE ? TP4F_HWTSTAMP : 0;
+}
+
+static u32 tp4a_wants_own(u32 wanted)
+{
+	return wanted & SOF_TIMESTAMPING_SOFTWARE ? TP4_META_RX_TS_SOFTWARE : 0;
 }
 
 /* Write the metadata of a packet of @len bytes to @to. What the driver has set is
- * at the start of the frame @first, which may be @to.
+ * at the start of the frame @first, which may be @to. Its timestamp counts if it
+ * has the flag @hw; otherwise @now does, with the flag @own.
  */
 static __always_inline void
 __tp4a_write_meta(const struct tp4_packet_array *a,
 		  const struct tp4_frame *first, struct tpacket4_meta *to,
-		  u32 len, u8 wanted, u64 now)
+		  u32 len, u8 hw, u32 own, u64 now)
 {
 	const struct tpacket4_meta *from = tp4f_start(a, first);
 	u32 flags;
@@ -298,7 +332,8 @@ __tp4a_write_meta(const struct tp4_packet_array *a,
 		if (from != to)
 			to->hash = READ_ONCE(from->hash);
 	}
-	if (!(first->flags & wanted)) {
+	if (!(first->flags & hw)) {
+		flags |= own;
 		to->tstamp = now;
 	} else {
 		flags |= TP4_META_RX_TS_HARDWARE;
@@ -317,7 +352,7 @@ __tp4a_write_meta(const struct tp4_packet_array *a,
  * @to:		start of the other frame, which may be @first itself
  * @len:	bytes of the packet
  * @sk:		the socket of the other ring
- * @now:	the time for packets that have no timestamp
+ * @now:	the time, for this packet, if it has no hardware timestamp
  *
  * Context: Softirq (NAPI).
  */
@@ -325,13 +360,18 @@ void tp4a_write_meta_to(const struct tp4_packet_array *a,
 			const struct tp4_frame *first, struct tpacket4_meta *to,
 			u32 len, const struct sock *sk, u64 now)
 {
-	__tp4a_write_meta(a, first, to, len, tp4a_wanted(sk), now);
+	const u32 wanted = tp4a_wanted(sk);
+
+	__tp4a_write_meta(a, first, to, len, tp4a_wants_hw(wanted),
+			  tp4a_wants_own(wanted), now);
 }
 
-/* Write the metadata of the packets up to @end. */
-static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
+/* Write the metadata of the packets up to @end. @own is a constant: the flag of
+ * timestamps if each packet gets its own, or 0.
+ */
+static __always_inline void tp4a_write_all_meta(struct tp4_packet_array *a,
+						u32 end, u8 hw, u32 own)
 {
-	const u8 wanted = tp4a_wanted(tp4a_zc_ring(a)->q->sk);
 	u64 now = ktime_get_real_ns();
 	u32 next, pos;
 
@@ -343,10 +383,26 @@ static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
 				     TP4_PKT_CONT; next++)
 			len += a->items[next & a->mask].len;
 
-		__tp4a_write_meta(a, first, tp4f_start(a, first), len, wanted,
+		__tp4a_write_meta(a, first, tp4f_start(a, first), len, hw, own,
 				  now);
 		first->flags |= TP4_META;
+		if (own)
+			now = ktime_get_real_ns();
 	}
+}
+
+/* Reading the clock takes an eighth of the instructions of a packet, so only
+ * sockets that want it get a timestamp a packet.
+ */
+static void tp4a_write_meta(struct tp4_packet_array *a, u32 end)
+{
+	u32 wanted = tp4a_wanted(tp4a_zc_ring(a)->q->sk);
+	u8 hw = tp4a_wants_hw(wanted);
+
+	if (unlikely(tp4a_wants_own(wanted)))
+		tp4a_write_all_meta(a, end, hw, TP4_META_RX_TS_SOFTWARE);
+	else
+		tp4a_write_all_meta(a, end, hw, 0);
 }
 
 /* Count the packets of the frames up to @end. */
@@ -697,6 +753,46 @@ u32 tp4_frame_room(const void *rx_opaque)
 	return ring->q->room - XDP_PACKET_HEADROOM;
 }
 EXPORT_SYMBOL_GPL(tp4_frame_room);
+
+/**
+ * tp4_can_stamp() - check whether a driver supports the Tx timestamps of a socket
+ * @ring:	the Tx ring
+ * @tsflags:	flags of SO_TIMESTAMPING
+ *
+ * As for other sockets, one of those that are wanted is enough: software
+ * timestamps are for devices that have no others.
+ *
+ * Context: Any.
+ * Return: true if it does, or if the socket wants none.
+ */
+bool tp4_can_stamp(const struct tp4_zc_ring *ring, u32 tsflags)
+{
+	tsflags &= TP4_TX_STAMPS;
+	return !ring->q || !tsflags || tsflags & ring->stamps;
+}
+
+/**
+ * tp4_set_stamps() - set the Tx timestamps that a driver supports
+ * @tx_opaque:	tx_opaque of struct tp4_netdev_parms, or NULL
+ * @stamps:	%TP4_SW_STAMPS, with %SOF_TIMESTAMPING_TX_HARDWARE if the device
+ *		can stamp packets
+ *
+ * The core refuses sockets that want others. A driver that does not call it has
+ * none.
+ *
+ * Context: In ndo_tp4_zerocopy, before the queue pair is changed.
+ * Return: 0, or -EOPNOTSUPP if the socket wants others.
+ */
+int tp4_set_stamps(void *tx_opaque, u32 stamps)
+{
+	struct tp4_zc_ring *ring = tx_opaque;
+
+	if (!ring)
+		return 0;
+	ring->stamps = stamps;
+	return tp4_can_stamp(ring, tp4a_stamps(ring->q->sk)) ? 0 : -EOPNOTSUPP;
+}
+EXPORT_SYMBOL_GPL(tp4_set_stamps);
 
 /**
  * tp4a_rx_new() - allocate an array of empty frames to receive into

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Packet arrays with skbs as source or sink */
 
+#include <linux/errqueue.h>
 #include <linux/etherdevice.h>
 #include <linux/export.h>
 #include <linux/if_vlan.h>
@@ -10,6 +11,7 @@
 #include <linux/tpacket4.h>
 #include <linux/virtio_net.h>
 #include <net/gso.h>
+#include <net/sock.h>
 
 #include "tp4_array.h"
 
@@ -182,18 +184,30 @@ void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 }
 EXPORT_SYMBOL_GPL(tp4f_set_from_skb);
 
-/* Copy a packet to an skb. */
-static void tp4f_copy_to_skb(struct tp4_frame_set *p, struct sk_buff *skb)
+/* Copy a packet to a new skb. */
+static struct sk_buff *tp4f_copy_to_skb(struct tp4_frame_set *p)
 {
+	u32 len = tp4f_packet_len(p), linear = min_t(u32, len, TP4_SKB_ROOM);
+	struct sk_buff *skb;
 	u32 pos = 0;
+	int err;
 
+	skb = alloc_skb_with_frags(TP4_SKB_OFFSET + linear, len - linear,
+				   PAGE_ALLOC_COSTLY_ORDER, &err, GFP_ATOMIC);
+	if (unlikely(!skb))
+		return NULL;
+
+	skb_reserve(skb, TP4_SKB_OFFSET);
+	skb_put(skb, linear);
+	skb->data_len = len - linear;
+	skb->len = len;
 	tp4f_reset(p);
 	do {
-		u32 len = tp4f_get_frame_len(p);
-
+		len = tp4f_get_frame_len(p);
 		skb_store_bits(skb, pos, tp4f_get_data(p), len);
 		pos += len;
 	} while (tp4f_next_frame(p));
+	return skb;
 }
 
 /**
@@ -210,20 +224,11 @@ static void tp4f_copy_to_skb(struct tp4_frame_set *p, struct sk_buff *skb)
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 			       const struct virtio_net_hdr *hdr)
 {
-	u32 len = tp4f_packet_len(p), linear = min_t(u32, len, TP4_SKB_ROOM);
+	struct sk_buff *skb = tp4f_copy_to_skb(p);
 	int err, depth = ETH_HLEN;
-	struct sk_buff *skb;
 
-	skb = alloc_skb_with_frags(TP4_SKB_OFFSET + linear, len - linear,
-				   PAGE_ALLOC_COSTLY_ORDER, &err, GFP_ATOMIC);
 	if (unlikely(!skb))
 		return ERR_PTR(-ENOMEM);
-
-	skb_reserve(skb, TP4_SKB_OFFSET);
-	skb_put(skb, linear);
-	skb->data_len = len - linear;
-	skb->len = len;
-	tp4f_copy_to_skb(p, skb);
 
 	skb->dev = dev;
 	skb_reset_mac_header(skb);
@@ -240,6 +245,89 @@ struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 	return skb;
 }
 EXPORT_SYMBOL_GPL(tp4f_build_skb);
+
+/**
+ * tp4f_stamp_skb() - get an skb that stands for a packet to be timestamped
+ * @p:	the packet, of a Tx array, which is going to be sent and for which
+ *	tp4f_wants_stamp() is true; it is false after this call
+ *
+ * For devices that can stamp packets. The skb has the socket and what
+ * SO_TIMESTAMPING asks for, so that the driver can handle it as that of a packet
+ * of the stack, up to skb_tstamp_tx() with the device's timestamp. It has the
+ * data of the packet only if the socket wants it back. Call tp4_stamp_skb() when
+ * the packet is handed to the device. The current frame of @p does not change.
+ *
+ * Context: Softirq (NAPI).
+ * Return: the skb, or NULL if there is no memory.
+ */
+struct sk_buff *tp4f_stamp_skb(struct tp4_frame_set *p)
+{
+	const struct tp4_zc_ring *ring = p->pkt_arr->queue_opaque;
+	struct tp4_frame_set frames = *p;
+	struct sock *sk = ring->q->sk;
+	struct sockcm_cookie sockc;
+	struct sk_buff *skb;
+	u8 tx_flags = 0;
+	u32 tskey = 0;
+
+	tp4f_first(p)->flags &= ~TP4F_STAMP;
+	sockcm_init(&sockc, sk);
+	/* Even without memory, the packet counts for SOF_TIMESTAMPING_OPT_ID. */
+	_sock_tx_timestamp(sk, sockc.tsflags, &tx_flags, &tskey);
+	skb = sockc.tsflags & SOF_TIMESTAMPING_OPT_TSONLY ?
+	      alloc_skb(0, GFP_ATOMIC) : tp4f_copy_to_skb(&frames);
+	if (unlikely(!skb))
+		return NULL;
+
+	skb_set_owner_w(skb, sk);
+	skb_shinfo(skb)->tx_flags = tx_flags;
+	skb_shinfo(skb)->tskey = tskey;
+	/* There is no packet scheduler. */
+	if (tx_flags & SKBTX_SCHED_TSTAMP)
+		__skb_tstamp_tx(skb, NULL, NULL, sk, SCM_TSTAMP_SCHED);
+	return skb;
+}
+EXPORT_SYMBOL_GPL(tp4f_stamp_skb);
+
+/**
+ * tp4_stamp_skb() - take the software timestamp of a packet
+ * @skb:	the return value of tp4f_stamp_skb(), which is consumed; its
+ *		SKBTX_IN_PROGRESS says whether the device stamps the packet
+ *
+ * If the socket only wants the device's timestamp, and the device is not going
+ * to stamp this packet, it gets a software timestamp instead.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4_stamp_skb(struct sk_buff *skb)
+{
+	u8 tx_flags = skb_shinfo(skb)->tx_flags;
+
+	if (tx_flags & SKBTX_HW_TSTAMP && !(tx_flags & SKBTX_IN_PROGRESS))
+		skb_shinfo(skb)->tx_flags |= SKBTX_SW_TSTAMP;
+	if (skb_shinfo(skb)->tx_flags & SKBTX_SW_TSTAMP)
+		skb_tstamp_tx(skb, NULL);
+	consume_skb(skb);
+}
+EXPORT_SYMBOL_GPL(tp4_stamp_skb);
+
+/**
+ * tp4f_stamp() - timestamp a packet
+ * @p:	as for tp4f_stamp_skb()
+ *
+ * For devices that cannot stamp packets. Called when the packet is handed to the
+ * device.
+ *
+ * Context: Softirq (NAPI).
+ */
+void tp4f_stamp(struct tp4_frame_set *p)
+{
+	struct sk_buff *skb = tp4f_stamp_skb(p);
+
+	if (likely(skb))
+		tp4_stamp_skb(skb);
+}
+EXPORT_SYMBOL_GPL(tp4f_stamp);
 
 static void tp4a_add_data(struct tp4_packet_array *a, void *data, u32 len)
 {

@@ -343,6 +343,12 @@ static int tp4_zc_enable(struct packet_sock *po, int n, bool unhook)
 	err = po->fanout ? -EINVAL : tp4_zc_command(zc, TP4_ENABLE);
 	if (err)
 		goto give_tx;
+	/* Most drivers have refused it before. */
+	if (!tp4_can_stamp(&zc->tx, READ_ONCE(sk->sk_tsflags))) {
+		WARN_ON_ONCE(tp4_zc_command(zc, TP4_DISABLE));
+		err = -EOPNOTSUPP;
+		goto give_tx;
+	}
 
 	netdev_hold(dev, &zc->dev_tracker, GFP_KERNEL);
 	tp4_queue_set_owner(dev, n - 1, zc);
@@ -416,11 +422,59 @@ int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen)
 		return -EPERM;
 
 	lock_sock(sk);
+	/* For tp4_zc_sol_socket() */
+	if (n)
+		set_bit(SOCK_CUSTOM_SOCKOPT, &sk->sk_socket->flags);
 	rtnl_lock();
 	err = tp4_zc_change(pkt_sk(sk), n);
 	rtnl_unlock();
 	release_sock(sk);
 	return err;
+}
+
+/* Check whether a socket can have the Tx timestamps of SO_TIMESTAMPING. */
+static bool tp4_zc_can_stamp(const struct packet_sock *po, u32 tsflags)
+{
+	const struct tp4_zc *zc;
+	bool can;
+
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	can = !zc || tp4_can_stamp(&zc->tx, tsflags);
+	rcu_read_unlock();
+	return can;
+}
+
+/**
+ * tp4_zc_sol_socket() - set an option at the level of all sockets
+ * @sock:	a packet socket that zero-copy mode was requested for
+ * @optname:	the option
+ * @optval:	its value
+ * @optlen:	size of @optval
+ *
+ * Refuses Tx timestamps that the driver does not support. If the socket enters
+ * zero-copy mode at the same time, its packets get others.
+ *
+ * Context: Process context, may sleep; takes the socket lock.
+ * Return: 0, -EOPNOTSUPP, or as sock_setsockopt().
+ */
+int tp4_zc_sol_socket(struct socket *sock, int optname, sockptr_t optval,
+		      unsigned int optlen)
+{
+	struct so_timestamping stamps = {};
+
+	if (optname == SO_TIMESTAMPING_OLD || optname == SO_TIMESTAMPING_NEW) {
+		if (optlen < sizeof(int))
+			return -EINVAL;
+		/* The value is read once. */
+		optlen = optlen == sizeof(stamps) ? optlen : sizeof(int);
+		if (copy_from_sockptr(&stamps, optval, optlen))
+			return -EFAULT;
+		if (!tp4_zc_can_stamp(pkt_sk(sock->sk), stamps.flags))
+			return -EOPNOTSUPP;
+		optval = KERNEL_SOCKPTR(&stamps);
+	}
+	return sock_setsockopt(sock, SOL_SOCKET, optname, optval, optlen);
 }
 
 /**
@@ -586,16 +640,33 @@ static int tp4_zc_wait(struct packet_sock *po, int errors)
 	return left ? 0 : -ETIMEDOUT;
 }
 
+/* Packets do not belong to a call, so it cannot ask for timestamps of them. */
+static int tp4_zc_check_cmsg(struct sock *sk, struct msghdr *msg)
+{
+	struct sockcm_cookie sockc;
+	u32 tsflags;
+	int err;
+
+	sockcm_init(&sockc, sk);
+	tsflags = sockc.tsflags;
+	err = sock_cmsg_send(sk, msg, &sockc);
+	if (!err && sockc.tsflags != tsflags)
+		err = -EOPNOTSUPP;
+	return err;
+}
+
 /**
  * tp4_zc_snd() - let the driver send the packets posted on a Tx ring
  * @po:		the packet socket
- * @msg:	message of sendmsg(), of which only the flags are used
+ * @msg:	message of sendmsg(), of which the flags are used, and control
+ *		messages are checked
  *
  * With SO_BUSY_POLL, polls the queue pair. Without MSG_DONTWAIT, returns when
  * all posted packets have been returned.
  *
  * Context: Process context, may sleep.
- * Return: 0, -EBUSY if the socket is no longer in zero-copy mode, -ENETDOWN or
+ * Return: 0, -EBUSY if the socket is no longer in zero-copy mode, -EOPNOTSUPP if
+ * a control message asks for timestamps, -EINVAL if one is invalid, -ENETDOWN or
  * another error that the driver reported, -ETIMEDOUT, or -ERESTARTSYS.
  */
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
@@ -604,6 +675,12 @@ int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg)
 	const struct tp4_zc *zc;
 	int err = -EBUSY, errors = 0;
 
+	if (unlikely(msg->msg_controllen)) {
+		int bad = tp4_zc_check_cmsg(&po->sk, msg);
+
+		if (bad)
+			return bad;
+	}
 	if (looked)
 		sk_busy_loop(&po->sk, 1);
 

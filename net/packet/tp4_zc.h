@@ -26,6 +26,8 @@ static inline bool tp4_zc_is_wanted(const struct packet_sock *po)
 }
 
 int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen);
+int tp4_zc_sol_socket(struct socket *sock, int optname, sockptr_t optval,
+		      unsigned int optlen);
 int tp4_zc_bind(struct sock *sk);
 void tp4_zc_release(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);

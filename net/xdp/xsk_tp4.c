@@ -582,23 +582,34 @@ void xsk_tp4_flush(struct xsk_buff_pool *pool)
 
 /* ---- sending ---- */
 
+/* Do what a packet wants besides being sent. Its timestamp is taken now: the driver
+ * gets it next.
+ */
+static noinline int xsk_tp4_do_more(struct tp4_frame_set *p)
+{
+	struct virtio_net_hdr hdr = {};
+	int err = 0;
+
+	if (tp4f_has_meta(p))
+		err = tp4f_get_vnet_hdr(p, &hdr);
+	if (!err && (hdr.flags || hdr.gso_type))
+		err = -EOPNOTSUPP;
+	if (!err && tp4f_wants_stamp(p))
+		tp4f_stamp(p);
+	return err;
+}
+
 /* Check whether a packet can be sent. */
-static int xsk_tp4_check(const struct xsk_tp4 *t, const struct tp4_frame_set *p)
+static int xsk_tp4_check(const struct xsk_tp4 *t, struct tp4_frame_set *p)
 {
 	const struct tp4_limits limits = {
 		.tx_min = XSK_TP4_TX_MIN, .tx_chain = t->dev->xdp_zc_max_segs,
 	};
-	struct virtio_net_hdr hdr;
-	int err;
+	int err = tp4f_check_packet(p, t->dev, &limits);
 
-	if (unlikely(tp4f_has_meta(p))) {
-		err = tp4f_get_vnet_hdr(p, &hdr);
-		if (err)
-			return err;
-		if (hdr.flags || hdr.gso_type)
-			return -EOPNOTSUPP;
-	}
-	return tp4f_check_packet(p, t->dev, &limits);
+	if (unlikely(!err && tp4f_wants_more(p)))
+		err = xsk_tp4_do_more(p);
+	return err;
 }
 
 static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,
@@ -648,7 +659,7 @@ static noinline u32 xsk_tp4_next(struct xsk_tp4 *t)
 }
 
 /* Write descriptors of packets of one frame, the common case, up to one that has
- * more frames, has metadata, or is shorter or longer than usual, or to the end of
+ * more frames, wants more, or is shorter or longer than usual, or to the end of
  * the array's memory.
  */
 static u32 xsk_tp4_fill_plain(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max)
@@ -666,7 +677,8 @@ static u32 xsk_tp4_fill_plain(struct xsk_tp4 *t, struct xdp_desc *descs, u32 max
 	for (; desc != descs + max; desc++, frame++) {
 		if (unlikely(frame->len < XSK_TP4_TX_MIN ||
 			     frame->len > max_len ||
-			     frame->flags & (TP4_PKT_CONT | TP4_META)))
+			     frame->flags & (TP4_PKT_CONT | TP4_META |
+					     TP4F_STAMP)))
 			break;
 		desc->addr = (frame->idx << shift) + frame->offset;
 		desc->len = frame->len;
@@ -1337,6 +1349,9 @@ static int xsk_tp4_enable(struct net_device *dev,
 		area.nr_descs = max(area.nr_descs, tx_area.nr_descs);
 	}
 	err = xsk_tp4_check_mtu(dev, &area, &flags);
+	if (err)
+		return err;
+	err = tp4_set_stamps(parms->tx_opaque, TP4_SW_STAMPS);
 	if (err)
 		return err;
 

@@ -422,7 +422,7 @@ static void i40e_tp4_write_desc(const struct i40e_ring *tx_ring,
 }
 
 /* Post packets of one frame, the common case, up to one that has more frames,
- * has metadata, or is shorter or longer than usual.
+ * wants more, or is shorter or longer than usual.
  */
 static void i40e_tp4_post_plain(const struct i40e_ring *tx_ring,
 				struct i40e_tp4_run *run, u32 max)
@@ -545,9 +545,9 @@ static int i40e_tp4_tso(const struct tp4_frame_set *p,
 }
 
 /* Set the descriptor fields for the metadata of a packet. */
-static noinline int i40e_tp4_do_meta(const struct net_device *dev,
-				     const struct tp4_frame_set *p,
-				     struct i40e_tp4_offload *to)
+static int i40e_tp4_do_meta(const struct net_device *dev,
+			    const struct tp4_frame_set *p,
+			    struct i40e_tp4_offload *to)
 {
 	struct tp4_offload o;
 	int err;
@@ -569,6 +569,40 @@ static noinline int i40e_tp4_do_meta(const struct net_device *dev,
 	return o.gso_type ? i40e_tp4_tso(p, &o, to) : 0;
 }
 
+/* Timestamp a packet, and have the hardware do it if it can. */
+static void i40e_tp4_stamp(struct i40e_ring *tx_ring, struct tp4_frame_set *p,
+			   struct i40e_tp4_offload *to)
+{
+	u32 tx_flags = to->ctx ? I40E_TX_FLAGS_TSO : 0;
+	u64 ctx = I40E_TX_DESC_DTYPE_CONTEXT;
+	struct sk_buff *skb;
+
+	skb = tp4f_stamp_skb(p);
+	if (unlikely(!skb))
+		return;
+	if (i40e_tsyn(tx_ring, skb, tx_flags, &ctx))
+		to->ctx = ctx;
+	tp4_stamp_skb(skb);
+}
+
+/* Prepare a packet that wants more than to be sent. With TSO, the limits are
+ * those of the segments.
+ */
+static noinline int i40e_tp4_do_more(struct i40e_ring *tx_ring,
+				     struct tp4_frame_set *p,
+				     struct i40e_tp4_offload *to)
+{
+	int err = 0;
+
+	if (tp4f_has_meta(p))
+		err = i40e_tp4_do_meta(tx_ring->netdev, p, to);
+	if (!err && !to->ctx)
+		err = i40e_tp4_check(tx_ring->netdev, p);
+	if (!err && tp4f_wants_stamp(p))
+		i40e_tp4_stamp(tx_ring, p, to);
+	return err;
+}
+
 static void i40e_tp4_next_desc(const struct i40e_ring *tx_ring,
 			       struct i40e_tp4_run *run)
 {
@@ -588,19 +622,18 @@ static void i40e_tp4_write_ctx(const struct i40e_ring *tx_ring,
 }
 
 /* Post the next packet, or set its error. */
-static void i40e_tp4_post_packet(const struct i40e_ring *tx_ring,
+static void i40e_tp4_post_packet(struct i40e_ring *tx_ring,
 				 struct i40e_tp4_run *run)
 {
 	struct i40e_tp4_offload offload = {};
 	struct tp4_frame_set p;
-	int err = 0;
+	int err;
 
 	if (!tp4a_next_packet(tx_ring->tp4->tx, &p))
 		return;
-	if (unlikely(tp4f_has_meta(&p)))
-		err = i40e_tp4_do_meta(tx_ring->netdev, &p, &offload);
-	/* With TSO, the limits are those of the segments. */
-	if (!err && !offload.ctx)
+	if (unlikely(tp4f_wants_more(&p)))
+		err = i40e_tp4_do_more(tx_ring, &p, &offload);
+	else
 		err = i40e_tp4_check(tx_ring->netdev, &p);
 	if (unlikely(err)) {
 		tp4f_set_error(&p, -err);

@@ -700,6 +700,7 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 			   const struct tp4_netdev_parms *parms)
 {
 	int err, queue_pair = parms->queue_pair, buf_len = 0;
+	u32 stamps = TP4_SW_STAMPS;
 	struct i40e_tp4 *tp4;
 
 	if (vsi->type != I40E_VSI_MAIN)
@@ -715,6 +716,11 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
 		if (buf_len < 0)
 			return buf_len;
 	}
+	if (test_bit(I40E_FLAG_PTP_ENA, vsi->back->flags))
+		stamps |= SOF_TIMESTAMPING_TX_HARDWARE;
+	err = tp4_set_stamps(parms->tx_opaque, stamps);
+	if (err)
+		return err;
 
 	if (!i40e_tp4_enter_busy(vsi->back, I40E_TP4_BUSY_MS))
 		return -EBUSY;
@@ -738,7 +744,8 @@ static int i40e_tp4_enable(struct i40e_vsi *vsi,
  * is reset.
  *
  * Context: Under RTNL, may sleep.
- * Return: 0, -EOPNOTSUPP if the netdevice is not the port's main one, -ENXIO if
+ * Return: 0, -EOPNOTSUPP if the netdevice is not the port's main one, or if the
+ * port cannot take the timestamps that the socket wants, -ENXIO if
  * there is no such queue pair, -EBUSY if a traffic class or macvlan offload
  * uses it or while the device is being reconfigured, -EINVAL if a frame has
  * room for less than 1024 bytes, -EMSGSIZE if a packet of the device's MTU
