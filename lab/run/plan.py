@@ -348,6 +348,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("tp4", "tp4-bounce", "xl710", "TP4_PARTS=bridge", boot=BOUNCE),
         test("tp4", "suspend", "xl710", "TP4_PARTS=suspend", boot=AWAKE),
         test("tp4", "fanout", "xl710", "TP4_PARTS=fanout"),
+        test("tp4", "stamp", "xl710", "TP4_PARTS=stamp"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
         *find_port_tests("xl710", "i40e", long, "--nic", "xl710", "--qemu"),
     ]

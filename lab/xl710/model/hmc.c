@@ -194,6 +194,7 @@ bool xl710_hmc_load_tx(XL710State *s, int q)
     }
     t->head = ctx_field(ctx, 0, 13);
     t->base = ctx_field(ctx, 32, 57) * 128;
+    t->ts_ena = ctx_field(ctx, 90, 1);
     t->fd_ena = ctx_field(ctx, 91, 1);
     t->head_wb = ctx_field(ctx, 128 + 32, 1);
     t->qlen = ctx_field(ctx, 128 + 33, 13);

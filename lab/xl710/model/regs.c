@@ -201,6 +201,52 @@ static uint32_t fdcnt_read(XL710State *s, unsigned idx, uint32_t addr)
     return s->fd_guaranteed | s->fd_best_effort << 13;
 }
 
+static void tsyn_ctl0_write(XL710State *s, unsigned idx, uint32_t addr,
+                            uint32_t val)
+{
+    xl710_set_reg(s, addr, val & 0x80000006);
+    xl710_ptp_set_rate(s);
+}
+
+static void tsyn_inc_write(XL710State *s, unsigned idx, uint32_t addr,
+                           uint32_t val)
+{
+    xl710_set_reg(s, addr, val);
+    xl710_ptp_set_rate(s);
+}
+
+static uint32_t tsyn_time_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    return xl710_ptp_read_time(s);
+}
+
+static void tsyn_time_write(XL710State *s, unsigned idx, uint32_t addr,
+                            uint32_t val)
+{
+    xl710_ptp_write_time(s, val);
+}
+
+static void tsyn_adj_write(XL710State *s, unsigned idx, uint32_t addr,
+                           uint32_t val)
+{
+    xl710_ptp_adjust(s, val);
+}
+
+static uint32_t tsyn_stat_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    return xl710_ptp_read_stat(s);
+}
+
+static uint32_t tsyn_tx_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    return xl710_ptp_read_tx(s);
+}
+
+static uint32_t tsyn_rx_read(XL710State *s, unsigned idx, uint32_t addr)
+{
+    return xl710_ptp_read_rx(s, idx);
+}
+
 static uint32_t knob_read(XL710State *s, unsigned idx, uint32_t addr)
 {
     return xl710_knob_read(s, idx);
@@ -294,10 +340,31 @@ static const RegRange ranges[] = {
     { 0x001c0500, 1, 4, RO, KEEP },             /* PF_VT_PFALLOC: no VFs */
     { PRTGL_SAL, 1, 4, RW, KEEP },
     { PRTGL_SAH, 1, 4, RW, KEEP },
-    { PRTTSYN_CTL0, 1, 4, RO, KEEP },
     { 0x001e4320, 1, 4, RO, KEEP },             /* PRTPM_EEE_STAT */
     { 0x001e43a0, 1, 4, RO, KEEP },             /* PRTPM_RLPIC */
     { 0x001e43c0, 1, 4, RO, KEEP },             /* PRTPM_TLPIC */
+
+    /* IEEE 1588: PF 0 has it; events and outputs are stored */
+    { PRTTSYN_CTL0, 1, 4, RW, CORE, NULL, tsyn_ctl0_write },
+    { PRTTSYN_CTL1, 1, 4, 0x8f0f00ff, CORE },
+    { PRTTSYN_STAT_0, 1, 4, RO, CORE, tsyn_stat_read },
+    { PRTTSYN_STAT_1, 1, 4, RO, CORE },
+    { PRTTSYN_INC_L, 1, 4, RW, CORE },
+    { PRTTSYN_INC_H, 1, 4, RW, CORE, NULL, tsyn_inc_write },
+    { 0x001e4080, 2, 32, RO, CORE },            /* PRTTSYN_EVNT_L */
+    { 0x001e40c0, 2, 32, RO, CORE },            /* PRTTSYN_EVNT_H */
+    { PRTTSYN_TIME_L, 1, 4, RW, CORE, tsyn_time_read },
+    { PRTTSYN_TIME_H, 1, 4, RW, CORE, NULL, tsyn_time_write },
+    { 0x001e4140, 2, 32, RW, CORE },            /* PRTTSYN_TGT_L */
+    { 0x001e4180, 2, 32, RW, CORE },            /* PRTTSYN_TGT_H */
+    { PRTTSYN_TXTIME_L, 1, 4, RO, CORE },
+    { PRTTSYN_TXTIME_H, 1, 4, RO, CORE, tsyn_tx_read },
+    { PRTTSYN_RXTIME_L(0), PTP_RX_TIMES, 32, RO, CORE },
+    { PRTTSYN_RXTIME_H(0), PTP_RX_TIMES, 32, RO, CORE, tsyn_rx_read },
+    { 0x001e4240, 2, 32, RW, CORE },            /* PRTTSYN_CLKO */
+    { PRTTSYN_ADJ, 1, 4, RW, CORE, NULL, tsyn_adj_write },
+    { 0x001e42a0, 2, 32, RW, CORE },            /* PRTTSYN_AUX_0 */
+    { 0x001e42e0, 2, 32, RW, CORE },            /* PRTTSYN_AUX_1 */
 
     /* host memory cache */
     { PFHMC_SDCMD, 1, 4, RW, PF, NULL, sdcmd_write },
@@ -455,7 +522,6 @@ void xl710_regs_init(XL710State *s)
     xl710_set_reg(s, PRTGEN_CNF(2), 1);
     xl710_set_reg(s, PRTGEN_CNF(3), 1);
     xl710_set_reg(s, PFLAN_QALLOC, (s->num_queues - 1) << 16 | 1u << 31);
-    xl710_set_reg(s, PRTTSYN_CTL0, 0xf << 8);           /* no PF has 1588 */
     xl710_set_reg(s, PRTGL_SAL, ldl_le_p(s->conf.macaddr.a));
     xl710_set_reg(s, PRTGL_SAH, XL710_MAX_FRAME << 16 |
                                 lduw_le_p(s->conf.macaddr.a + 4));

@@ -367,7 +367,7 @@ static void count_drop(XL710State *s, unsigned vsi)
 /* Quad word 1 but for length, DD and EOF */
 static uint64_t packet_status(const XL710Pkt *p, bool strip)
 {
-    uint64_t st = (uint64_t)p->ptype << RXD_PTYPE_S;
+    uint64_t st = (uint64_t)p->ptype << RXD_PTYPE_S | p->tsyn;
 
     if (strip) {
         st |= RXD_L2TAG1P;
@@ -531,6 +531,7 @@ bool xl710_rx(XL710State *s, const uint8_t *data, uint32_t len, bool may_wait)
         return true;
     }
     xl710_parse(s, &p, data, len);
+    p.tsyn = xl710_ptp_received(s, &p);
     n = xl710_switch_rx(s, &p, vsi);
     for (i = 0; i < n; i++) {
         /* once one VSI has it, it cannot come again */

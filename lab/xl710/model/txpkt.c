@@ -220,6 +220,12 @@ static void emit(XL710State *s, unsigned vsi, uint8_t *data, uint32_t len)
     }
 }
 
+static bool wants_stamp(const XL710TxQueue *t)
+{
+    return t->have_ctx && t->ts_ena &&
+           (t->ctx[1] >> TXC_CMD_S & TXC_CMD_TSYN);
+}
+
 bool xl710_tx_is_tso(const XL710TxQueue *t)
 {
     return t->have_ctx && (t->ctx[1] >> TXC_CMD_S & TXC_CMD_TSO);
@@ -309,6 +315,9 @@ int xl710_tx_packet(XL710State *s, XL710TxQueue *t, int q, uint64_t qw1)
         }
         outer_csum(&o, buf, len);
         emit(s, t->vsi, buf, len);
+        if (wants_stamp(t)) {
+            xl710_ptp_sent(s);
+        }
         return 0;
     }
 

@@ -101,6 +101,7 @@ static void core_reset(XL710State *s)
     reset_common(s, true);
     s->switch_mode = 0;
     xl710_steer_reset(s);
+    xl710_ptp_reset(s);
     phy_reset(s);
     xl710_link_update(s);
 }

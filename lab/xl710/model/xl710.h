@@ -87,6 +87,7 @@ typedef struct XL710TxQueue {
     /* the context */
     bool head_wb;
     bool fd_ena;
+    bool ts_ena;
     uint16_t qlen;
     uint16_t vsi;
     uint64_t base;
@@ -180,6 +181,7 @@ typedef struct XL710Pkt {
     bool vlan;
     uint16_t tci;
     uint32_t l3, l4, l5;
+    uint64_t tsyn;              /* bits of the descriptor */
 } XL710Pkt;
 
 typedef struct XL710FdFilter {
@@ -268,6 +270,12 @@ struct XL710State {
     XL710Vector vec[XL710_MAX_VECTORS];
     bool irq_held;
     DECLARE_BITMAP(irq_wait, XL710_MAX_VECTORS);
+
+    /* IEEE 1588 */
+    uint64_t ptp_time;          /* ns of the clock at */
+    int64_t ptp_at;             /* this guest time */
+    uint64_t ptp_inc;
+    bool ptp_tx_full;           /* TXTIME is taken */
 
     /* generator and sink */
     QEMUTimer *gen_timer;
@@ -471,6 +479,21 @@ unsigned xl710_rss_lut(XL710State *s, const XL710VSI *v, int vsi,
 const XL710FdFilter *xl710_fd_lookup(XL710State *s, const XL710Pkt *p);
 void xl710_fd_program(XL710State *s, int q, const uint64_t *desc,
                       const uint8_t *data, uint32_t len);
+
+/* ptp.c */
+void xl710_ptp_reset(XL710State *s);
+/* A packet with TSYN was sent */
+void xl710_ptp_sent(XL710State *s);
+/* Stamp a received packet. Returns the bits of its descriptor that say so */
+uint64_t xl710_ptp_received(XL710State *s, const XL710Pkt *p);
+/* Registers, where they are not just stored */
+uint32_t xl710_ptp_read_time(XL710State *s);
+void xl710_ptp_write_time(XL710State *s, uint32_t high);
+void xl710_ptp_set_rate(XL710State *s);
+void xl710_ptp_adjust(XL710State *s, uint32_t adj);
+uint32_t xl710_ptp_read_stat(XL710State *s);
+uint32_t xl710_ptp_read_tx(XL710State *s);
+uint32_t xl710_ptp_read_rx(XL710State *s, unsigned i);
 
 /* gen.c */
 void xl710_gen_init(XL710State *s);

@@ -66,7 +66,30 @@
 #define GLLAN_RCTL_0            0x0012a500
 #define PRTGL_SAL               0x001e2120
 #define PRTGL_SAH               0x001e2140
+/* IEEE 1588 */
 #define PRTTSYN_CTL0            0x001e4200
+#define   CTL0_TXTIME_INT_ENA   (1u << 1)
+#define   TSYNENA               (1u << 31)      /* of both CTL0 and CTL1 */
+#define PRTTSYN_CTL1            0x00085020
+#define   CTL1_V2TYPE_S         16
+#define   CTL1_TYPE_S           24
+#define   CTL1_TYPE_V2          2
+#define   CTL1_UDP_319          (1u << 26)
+#define PRTTSYN_STAT_0          0x001e4220
+#define   STAT_0_TXTIME         (1u << 4)
+#define PRTTSYN_STAT_1          0x00085140
+#define PRTTSYN_INC_L           0x001e4040
+#define PRTTSYN_INC_H           0x001e4060
+#define PRTTSYN_TIME_L          0x001e4100
+#define PRTTSYN_TIME_H          0x001e4120
+#define PRTTSYN_ADJ             0x001e4280
+#define   ADJ_NS                0x3fffffff
+#define   ADJ_MINUS             (1u << 31)
+#define PRTTSYN_TXTIME_L        0x001e41c0
+#define PRTTSYN_TXTIME_H        0x001e41e0
+#define PRTTSYN_RXTIME_H(i)     (0x00085040 + (i) * 32)
+#define PRTTSYN_RXTIME_L(i)     (0x000850c0 + (i) * 32)
+#define   PTP_RX_TIMES          4
 #define REG_MSS                 0x000e64dc
 #define   REG_MSS_MIN_S         16
 #define GLLAN_TSOMSK_F          0x000442d8
@@ -143,6 +166,7 @@
 #define   ICR0_MAL_DETECT       (1u << 19)
 #define   ICR0_GRST             (1u << 20)
 #define   ICR0_PCI_EXCEPTION    (1u << 21)
+#define   ICR0_TIMESYNC         (1u << 23)
 #define   ICR0_HMC_ERR          (1u << 26)
 #define   ICR0_ADMINQ           (1u << 30)
 #define   ICR0_SWINT            (1u << 31)
@@ -301,6 +325,7 @@
 #define TXD_L2TAG1_S            48
 #define TXC_CMD_S               4
 #define   TXC_CMD_TSO           0x01
+#define   TXC_CMD_TSYN          0x02
 #define   TXC_CMD_IL2TAG2       0x04
 #define TXC_TSO_LEN_S           30
 #define TXC_MSS_S               50
@@ -334,6 +359,8 @@
 #define RXD_EOF                 (1ull << 1)
 #define RXD_L2TAG1P             (1ull << 2)
 #define RXD_L3L4P               (1ull << 3)
+#define RXD_TSYNINDX_S          5
+#define RXD_TSYNVALID           (1ull << 7)
 #define RXD_UMBCAST_S           9
 #define RXD_FLM                 (1ull << 11)
 #define RXD_FLTSTAT_FD_ID       (1ull << 12)

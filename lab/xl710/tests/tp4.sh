@@ -4,9 +4,9 @@
 # fault on both ports, a stack that answers through zc_bridge, and tcpdump.
 #
 #	TP4_PARTS=PART one of them only: ports, faults, bridge or tcpdump; or netkit,
-#	               suspend or fanout, for the selftests zc_netkit, zc_suspend, or
-#	               zc_fanout and zc_fanout_life; or xsk, for zc_xsk, and zc_port by
-#	               AF_XDP's driver interface
+#	               suspend, stamp or fanout, for the selftests zc_netkit, zc_suspend,
+#	               zc_stamp, or zc_fanout and zc_fanout_life; or xsk, for zc_xsk, and
+#	               zc_port by AF_XDP's driver interface
 #	TP4_TESTS=...  options of zc_port, "-t xdp" for example
 # shellcheck disable=SC2317,SC2086 source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -51,6 +51,16 @@ xsk_tests() {
 		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
 	TPACKET4_PORT_MTU=6900 port_tests
 	modprobe -r afxdp_only
+}
+
+# The timestamps of all kinds of packets, and those of the hardware
+stamp_tests() {
+	local cases=()
+
+	[ ! "$SHORT" ] || cases=(-v to_ring -f stamp_option -f hw_stamp)
+	nsx ip link set dev v4a up
+	nsx ip link set dev v4b up
+	nsx "$SELFTESTS/zc_stamp" "${cases[@]}" || not_ok "tp4: zc_stamp"
 }
 
 # Queues that feed a fanout group
@@ -216,8 +226,8 @@ cleanup() {
 	teardown
 } 2>/dev/null
 
-for prog in zc_port zc_netkit zc_suspend zc_fanout zc_fanout_life fault zc_bridge \
-	echo.py; do
+for prog in zc_port zc_netkit zc_suspend zc_stamp zc_fanout zc_fanout_life fault \
+	zc_bridge echo.py; do
 	if [ ! -e "$SELFTESTS/$prog" ]; then
 		skip "${0##*/}" "no $prog in $SELFTESTS: lab/build/progs selftests"
 		exit 0
@@ -243,12 +253,13 @@ fi
 if [ -d "/sys/kernel/debug/i40e/$PCI1" ]; then
 	export TPACKET4_PORT_RESET="echo pfr >/sys/kernel/debug/i40e/$PCI1/command"
 fi
-if [[ $PARTS =~ ports|faults|netkit|suspend|xsk|fanout ]]; then
+if [[ $PARTS =~ ports|faults|netkit|suspend|stamp|xsk|fanout ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
 	[[ $PARTS != *faults* ]] || fault_tests
 	[[ $PARTS != *netkit* ]] || netkit_tests
 	[[ $PARTS != *suspend* ]] || suspend_tests
+	[[ $PARTS != *stamp* ]] || stamp_tests
 	[[ $PARTS != *xsk* ]] || xsk_tests
 	[[ $PARTS != *fanout* ]] || fanout_tests
 	from_one_netns

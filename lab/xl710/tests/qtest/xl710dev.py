@@ -273,10 +273,12 @@ class Port:
         self.wr(RXBASE, self.rx_ctx_base // 512)
         self.wr(RXCNT, queues)
 
-    def tx_context(self, q: int, qlen: int, head_wb: bool, vsi: int) -> int:
+    def tx_context(
+        self, q: int, qlen: int, head_wb: bool, vsi: int, stamps: bool = False
+    ) -> int:
         ring = self.m.alloc(qlen * 16 + 64, 128)
         ctx = 1 << 30 | (ring // 128) << 32 | 1 << 91
-        ctx |= qlen << (128 + 33) | vsi << (7 * 128 + 84)
+        ctx |= qlen << (128 + 33) | vsi << (7 * 128 + 84) | int(stamps) << 90
         if head_wb:
             ctx |= 1 << (128 + 32) | (ring + qlen * 16) << (128 + 64)
         self.m.write(self.hmc + q * 128, ctx.to_bytes(128, "little"))
@@ -289,8 +291,9 @@ class Port:
         head_wb: bool = True,
         vsi: int = 0,
         link: bool = True,
+        stamps: bool = False,
     ) -> "TxQueue":
-        ring = self.tx_context(q, qlen, head_wb, vsi)
+        ring = self.tx_context(q, qlen, head_wb, vsi, stamps)
         if link:
             self.link(q, True)
         self.wr(qtx_ctl(q), 2)
