@@ -3,7 +3,8 @@
 """Tests the module of live/ on Debian's own kernels, as their packages have them.
 
 For each RELEASE (default: the newest one of each suite), lab/build/live builds the module,
-and lab/run/vm boots the kernel: once for copy mode, and once for each driver with AF_XDP's
+live/tests/guard.py checks that it does not build for a kernel that differs, and lab/run/vm
+boots the kernel: once for copy mode, and once for each driver with AF_XDP's
 zero-copy mode that QEMU has a device for. The output of each boot and its kernel log are in
 build/test/live-RELEASE/. The last line is `N passed, N failed, N skipped`.
 
@@ -12,6 +13,7 @@ lists. Their headers stay in the cache, 80 MB each.
 """
 
 import argparse
+import platform
 import shutil
 import sys
 import time
@@ -24,6 +26,7 @@ from lab.run import proc
 from lab.run.result import SKIP, Result, read_log, read_tap
 
 GUEST = TOP / "live/tests/guest.sh"
+GUARD = TOP / "live/tests/guard.py"
 # Kind of test, device of lab/run/vm, first Linux whose driver has the mode
 BOOTS = [
     ("copy", "", 6),
@@ -66,6 +69,25 @@ def newest() -> list[str]:
     return list(found.values())
 
 
+def guard(release: str) -> Result:
+    """Only with this machine's compiler, as the checks do not depend on it."""
+    result = Result()
+    [suite] = build("stock", "suite", release)[-1:]
+    if suite != platform.freedesktop_os_release().get("VERSION_CODENAME"):
+        result.skip(f"only with the compiler of {suite}")
+        return result
+    headers = build("stock", "headers", release)[-1]
+    where = str(BUILD / "live" / release)
+    process = proc.start([sys.executable, "-B", str(GUARD), where, headers, release])
+    assert process.stdout
+    text = process.stdout.read().decode(errors="replace")
+    code = proc.finish(process)
+    read_tap(text, result)
+    if code and not result.failed:
+        result.fail(f"exit code {code}: {text[-500:]}")
+    return result
+
+
 def boot(release: str, kind: str, nic: str, others: list[str]) -> Result:
     where = BUILD / f"test/live-{release}"
     where.mkdir(parents=True, exist_ok=True)
@@ -106,7 +128,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kinds", default="", help="only these, such as 'copy i40e'")
+    parser.add_argument(
+        "--kinds", default="", help="only these, such as 'guard copy i40e'"
+    )
     parser.add_argument("--build", action="store_true", help="only build the module")
     parser.add_argument("releases", nargs="*", metavar="RELEASE")
     args = parser.parse_args()
@@ -154,6 +178,8 @@ def main() -> int:
         attempt(f"{release} build", build_module, release)
     for release in built:
         others = [other for other in built if other != release]
+        if not args.kinds or "guard" in args.kinds.split():
+            attempt(f"{release} guard", guard, release)
         for kind, nic, since in BOOTS:
             if args.kinds and kind not in args.kinds.split():
                 continue
