@@ -13,10 +13,13 @@
 
 static int live_zerocopy(struct net_device *dev,
 			 struct tp4_netdev_parms *parms);
+static void live_unregister(const struct net_device *dev);
 #define xsk_tp4_zerocopy	live_zerocopy
+#define xsk_tp4_unregister	live_unregister
 #undef pr_fmt
 #include "../net/xdp/xsk_tp4.c"
 #undef xsk_tp4_zerocopy
+#undef xsk_tp4_unregister
 
 #include "live_layout.h"
 
@@ -173,6 +176,20 @@ int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 	if (!after)
 		live_hooks_put();
 	return err;
+}
+
+void xsk_tp4_unregister(const struct net_device *dev)
+{
+	int before, after;
+
+	before = static_key_count(&xsk_tp4_key.key);
+	live_unregister(dev);
+	after = static_key_count(&xsk_tp4_key.key);
+	if (before > after && !after)
+		live_hooks_put();
+	/* Each pool that was kept has a reference. */
+	for (; before > after; before--)
+		module_put(THIS_MODULE);
 }
 
 void live_xsk_exit(void)

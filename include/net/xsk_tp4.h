@@ -13,6 +13,7 @@ struct tp4_netdev_parms;
 bool xsk_tp4_supports(const struct net_device *dev);
 bool xsk_tp4_holds_xdp(const struct net_device *dev);
 bool xsk_tp4_keeps_tags(const struct net_device *dev);
+void xsk_tp4_unregister(const struct net_device *dev);
 int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
 int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags,
 		 bool posted);
@@ -34,6 +35,10 @@ static inline bool xsk_tp4_holds_xdp(const struct net_device *dev)
 static inline bool xsk_tp4_keeps_tags(const struct net_device *dev)
 {
 	return false;
+}
+
+static inline void xsk_tp4_unregister(const struct net_device *dev)
+{
 }
 
 /* All calls of the following are optimized out. */

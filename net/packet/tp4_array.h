@@ -19,6 +19,7 @@
  * @dev:	the device
  * @stamps:	timestamps that the driver supports, as SOF_TIMESTAMPING_TX_* (Tx)
  * @seen:	the device that the socket is bound to, for the program
+ * @held:	the driver holds @area, see tp4a_hold_area()
  * @need_wakeup: last argument of tp4a_need_wakeup()
  * @kick:	lets the driver look for empty frames, in a softirq (Rx)
  * @refill:	calls @kick when too few frames were posted (Rx)
@@ -34,6 +35,7 @@ struct tp4_zc_ring {
 	u32			stamps;
 	struct net_device	*dev;
 	struct net_device	*seen;
+	bool			held;
 	bool			need_wakeup;
 	void			(*kick)(struct tp4_zc_ring *ring);
 	struct hrtimer		refill;

@@ -561,10 +561,11 @@ void tp4a_rx_count_drop(struct tp4_packet_array *a)
  */
 void *tp4a_hold_area(const struct tp4_packet_array *a)
 {
-	struct tp4_area *area = tp4a_zc_ring(a)->area;
+	struct tp4_zc_ring *ring = tp4a_zc_ring(a);
 
-	refcount_inc(&area->users);
-	return area;
+	refcount_inc(&ring->area->users);
+	ring->held = true;
+	return ring->area;
 }
 EXPORT_SYMBOL_GPL(tp4a_hold_area);
 
@@ -595,7 +596,8 @@ static void tp4a_give_back(struct tp4_packet_array *a)
 	if (unlikely(a->at_device)) {
 		pr_err("tp4: a device has not returned %u frames\n",
 		       a->at_device);
-		tp4a_hold_area(a);
+		if (!ring->held)
+			tp4a_hold_area(a);
 	}
 	for (i = nr; i--;) {
 		const struct tp4_frame *frame;

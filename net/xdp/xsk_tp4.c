@@ -96,6 +96,9 @@ DEFINE_STATIC_KEY_FALSE(xsk_tp4_key);
 /* A device whose first queue pair is about to enter the mode, under RTNL */
 static const struct net_device *xsk_tp4_entering;
 
+/* Pools that drivers may use until their device is removed, under RTNL */
+static LIST_HEAD(xsk_tp4_kept);
+
 /* The XDP program of all devices, allocated when the first one needs it */
 static struct bpf_prog *xsk_tp4_prog;
 
@@ -135,6 +138,8 @@ static struct bpf_prog *xsk_tp4_prog;
  * @asked:	it has asked for frames since then
  * @waits:	how often @timer has waited for that
  * @leaving:	the queue pair is about to leave the mode
+ * @kept:	in xsk_tp4_kept, if the driver may use @pool until the device is removed
+ * @area:	return value of tp4a_hold_area() then
  * @addrs:	mapping of the area, and of @page behind it
  * @page:	has the skb_shared_info of a packet with several frames
  * @umem:	the area, as the pool sees it
@@ -178,6 +183,8 @@ struct xsk_tp4 {
 	u8			waits;
 	bool			leaving;
 
+	struct list_head	kept;
+	void			*area;
 	void			*addrs;
 	struct page		*page;
 	struct xdp_umem		umem;
@@ -1133,7 +1140,8 @@ static void xsk_tp4_free(struct xsk_tp4 *t)
 /* The driver may still use the pool, which gets no more frames. */
 static void xsk_tp4_keep(struct xsk_tp4 *t)
 {
-	tp4a_hold_area(t->rx);
+	t->area = tp4a_hold_area(t->rx);
+	list_add(&t->kept, &xsk_tp4_kept);
 	xsk_tp4_free(t);
 }
 
@@ -1445,6 +1453,34 @@ static void xsk_tp4_disable(struct net_device *dev, int queue_pair)
 	xsk_tp4_reclaim(t);
 	xsk_tp4_free(t);
 	xsk_tp4_free_pool(t);
+}
+
+/**
+ * xsk_tp4_unregister() - free what the driver of a device may have used until now
+ * @dev:	the device, which NETDEV_UNREGISTER is for
+ *
+ * A queue pair that does not leave the mode keeps its pool and the packet buffer.
+ * The driver has freed the queue when the device has been stopped to be removed,
+ * and is not called again. A move to another namespace is no such end.
+ *
+ * Context: Under RTNL, may sleep.
+ */
+void xsk_tp4_unregister(const struct net_device *dev)
+{
+	struct xsk_tp4 *t, *tmp;
+
+	if (dev->reg_state != NETREG_UNREGISTERING)
+		return;
+	list_for_each_entry_safe(t, tmp, &xsk_tp4_kept, kept) {
+		if (t->dev != dev)
+			continue;
+		list_del(&t->kept);
+		xsk_tp4_set(t->pool, NULL);
+		static_branch_dec(&xsk_tp4_key);
+		xp_dma_unmap(t->pool, DMA_ATTR_SKIP_CPU_SYNC);
+		tp4_release_area(t->area);
+		xsk_tp4_free_pool(t);
+	}
 }
 
 /**
