@@ -5,7 +5,8 @@
 For each RELEASE (default: the newest one of each suite), lab/build/live builds the module,
 live/tests/guard.py checks that it does not build for a kernel that differs, and lab/run/vm
 boots the kernel: once for copy mode, and once for each driver with AF_XDP's
-zero-copy mode that QEMU has a device for. The output of each boot and its kernel log are in
+zero-copy mode that QEMU has a device for. In copy mode on this machine's suite, the module is
+the one that DKMS has built of the package (lab/release/test-dkms). The output of each boot and its kernel log are in
 build/test/live-RELEASE/. The last line is `N passed, N failed, N skipped`.
 
 With --build, the module is only built, by default for all kernels that lab/build/stock --list
@@ -69,12 +70,19 @@ def newest() -> list[str]:
     return list(found.values())
 
 
+def is_of_suite(release: str, result: Result) -> bool:
+    """Whether it is of this machine's suite."""
+    [suite] = build("stock", "suite", release)[-1:]
+    if suite == platform.freedesktop_os_release().get("VERSION_CODENAME"):
+        return True
+    result.skip(f"{release} is of {suite}; this is done for the machine's suite")
+    return False
+
+
 def guard(release: str) -> Result:
     """Only with this machine's compiler, as the checks do not depend on it."""
     result = Result()
-    [suite] = build("stock", "suite", release)[-1:]
-    if suite != platform.freedesktop_os_release().get("VERSION_CODENAME"):
-        result.skip(f"only with the compiler of {suite}")
+    if not is_of_suite(release, result):
         return result
     headers = build("stock", "headers", release)[-1]
     where = str(BUILD / "live" / release)
@@ -103,10 +111,13 @@ def boot(release: str, kind: str, nic: str, others: list[str]) -> Result:
         command += ["--nic", nic]
     if nic == "xl710":
         command += ["--qemu", build("qemu", "--print")[-1]]
-    module = BUILD / "live/{}/tpacket4.ko"
-    command += ["--", str(GUEST), kind, str(module).format(release)]
+    module = str(BUILD / "live/{}/tpacket4.ko")
+    mine = BUILD / f"dkms/{release}/tpacket4.ko"
+    if kind != "copy" or not mine.exists():
+        mine = Path(module.format(release))
+    command += ["--", str(GUEST), kind, str(mine)]
     command += [str(BUILD / "selftests/net/tpacket4"), str(BUILD / "tpbench/tpbench")]
-    command += [str(module).format(other) for other in others[:1]]
+    command += [module.format(other) for other in others[:1]]
     process = proc.start(command)
     assert process.stdout
     text = process.stdout.read().decode(errors="replace")
@@ -129,7 +140,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--kinds", default="", help="only these, such as 'guard copy i40e'"
+        "--kinds", default="", help="only these, such as 'guard dkms copy'"
     )
     parser.add_argument("--build", action="store_true", help="only build the module")
     parser.add_argument("releases", nargs="*", metavar="RELEASE")
@@ -162,6 +173,14 @@ def main() -> int:
             shutil.rmtree(BUILD / "live" / release)
         return Result(passed=1)
 
+    def build_dkms(release: str) -> Result:
+        result = Result()
+        if not is_of_suite(release, result):
+            return result
+        build("../release/deb", "live")
+        build("../release/test-dkms", release)
+        return Result(passed=1)
+
     def build_programs() -> Result:
         build("series.py", "tree", "--keep")
         for name in "selftests", "tpbench":
@@ -177,6 +196,8 @@ def main() -> int:
     for release in releases:
         attempt(f"{release} build", build_module, release)
     for release in built:
+        if not args.kinds or "dkms" in args.kinds.split():
+            attempt(f"{release} dkms", build_dkms, release)
         others = [other for other in built if other != release]
         if not args.kinds or "guard" in args.kinds.split():
             attempt(f"{release} guard", guard, release)
