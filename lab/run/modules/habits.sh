@@ -53,16 +53,16 @@ table() {
 
 # run HABITS DRIVER PROGRAM OPTION...
 run() {
-	local habits=${1#-} driver=$2 program=$tests/$3 name mtu=1500
+	local habits=${1#-} driver=$2 program=$tests/$3 mtu=1500
 
 	[ "$3" != habits_test ] || program=$BUILD/habits/habits_test
 	[[ $habits != *chain* ]] || mtu=9000
 	echo "# habits=$habits driver=$driver: ${*:3}"
 	modprobe habits habits="$habits" driver="$driver" || return
-	for name in v4a v4b; do
-		ip link set $name netns v4habits
-		nsx ip link set $name promisc on mtu 1500 up
-	done
+	# a program takes long to start on the debug kernel
+	printf 'link set %s netns v4habits\n' v4a v4b | ip -batch - &&
+		printf 'link set %s promisc on mtu 1500 up\n' v4a v4b |
+		ip -n v4habits -batch - || return
 	TPACKET4_FAST=1 TPACKET4_PORT_MTU=$mtu nsx "$program" "${@:4}" || rc=1
 	modprobe -r habits || rc=1
 }

@@ -7,6 +7,8 @@
 #include "xsk.h"
 #include "zc_port.h"
 
+#include <ifaddrs.h>
+
 /* As in habits.c */
 #define UNIT		64
 #define DROP_EVERY	5
@@ -38,20 +40,22 @@ static int open_both(struct _test_data_habits *self, const struct zc_cfg *b)
 	return err ? err : port_open(&self->b, b);
 }
 
-/* Packets that the port has dropped, by a counter of ip -s */
-static long rx_counter(const char *name, const char *counter)
+/* Packets that the port has dropped, by the counter of ip -s */
+static long rx_dropped(const char *name)
 {
-	char cmd[256];
+	const struct rtnl_link_stats *stats;
+	struct ifaddrs *all, *addr;
 	long n = -1;
-	FILE *f;
 
-	snprintf(cmd, sizeof(cmd), "ip -j -s -s link show %s | python3 -c 'import json, sys; "
-		 "print(json.load(sys.stdin)[0][\"stats64\"][\"rx\"][\"%s\"])'", name, counter);
-	f = popen(cmd, "r");
-	if (!f || fscanf(f, "%ld", &n) != 1)
-		n = -1;
-	if (f)
-		pclose(f);
+	if (getifaddrs(&all))
+		return -1;
+	for (addr = all; addr && n < 0; addr = addr->ifa_next) {
+		stats = addr->ifa_data;
+		if (addr->ifa_addr && addr->ifa_addr->sa_family == AF_PACKET && stats &&
+		    !strcmp(addr->ifa_name, name))
+			n = stats->rx_dropped;
+	}
+	freeifaddrs(all);
 	return n;
 }
 
@@ -95,7 +99,7 @@ TEST_F_TIMEOUT(habits, moved, 120)
 	unsigned int i, nr = 200;
 	long dropped;
 
-	dropped = rx_counter(if_b, "dropped");
+	dropped = rx_dropped(if_b);
 	ASSERT_LE(0, dropped);
 	ASSERT_EQ(0, open_both(self, &cfg));
 	for (i = 0; i < nr; i++) {
@@ -103,7 +107,7 @@ TEST_F_TIMEOUT(habits, moved, 120)
 		ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
 	}
 	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
-	EXPECT_LE(dropped + nr, rx_counter(if_b, "dropped"));
+	EXPECT_LE(dropped + nr, rx_dropped(if_b));
 	expect_back(_metadata, &self->b);
 }
 
@@ -275,14 +279,13 @@ TEST_F_TIMEOUT(habits, stuck, 120)
 	EXPECT_NE(0, run("ip link show %s | grep -w xdp", if_b));
 }
 
-static int parameter(const char *name)
+#define PARAMETERS	"/sys/module/habits/parameters/"
+
+static int in_flight(void)
 {
-	char path[128];
-	FILE *f;
+	FILE *f = fopen(PARAMETERS "in_flight", "r");
 	int n = -1;
 
-	snprintf(path, sizeof(path), "/sys/module/habits/parameters/%s", name);
-	f = fopen(path, "r");
 	if (!f || fscanf(f, "%d", &n) != 1)
 		n = -1;
 	if (f)
@@ -300,9 +303,9 @@ TEST_F_TIMEOUT(habits, quiet, 120)
 
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, port_open(&self->b, &cfg));
-		EXPECT_EQ(0, parameter("in_flight"));
+		EXPECT_EQ(0, in_flight());
 		ASSERT_EQ(0, zc_set(&self->b, 0));
-		EXPECT_EQ(0, parameter("in_flight"));
+		EXPECT_EQ(0, in_flight());
 		zc_close(&self->b);
 		self->b.s.fd = -1;
 	}
@@ -380,7 +383,7 @@ TEST_F_TIMEOUT(habits, netpoll, 120)
 	ASSERT_EQ(0, open_both(self, &cfg));
 	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(0, zc_put_seq(&self->a, 200, i));
-		ASSERT_EQ(0, run("echo 1 > /sys/module/habits/parameters/netpoll"));
+		ASSERT_EQ(0, write_file(PARAMETERS "netpoll", "1"));
 		if (!i)
 			EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
 		ASSERT_EQ(0, zc_kick(&self->a));
