@@ -6,14 +6,19 @@
 #include <linux/etherdevice.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/ktime.h>
 #include <linux/net_tstamp.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/stddef.h>
+#include <linux/tcp.h>
 #include <linux/timekeeping.h>
+#include <linux/udp.h>
 #include <linux/virtio_byteorder.h>
 #include <linux/virtio_net.h>
+#include <net/ip.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -268,6 +273,43 @@ int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
 	return tp4_meta_read(from, flags, 0, hdr);
 }
 
+/* Check for the checksum of a TCP or UDP header. */
+static bool tp4_meta_csum_is_of(const struct sk_buff *skb, u8 proto)
+{
+	switch (proto) {
+	case IPPROTO_TCP:
+		return skb->csum_offset == offsetof(struct tcphdr, check) &&
+		       tcp_hdrlen(skb) >= sizeof(struct tcphdr);
+	case IPPROTO_UDP:
+		return skb->csum_offset == offsetof(struct udphdr, check);
+	default:
+		return false;
+	}
+}
+
+/* Check whether each device that offloads checksums has this one: that of TCP or
+ * UDP, right behind the IP header. Drivers go by the headers. For one elsewhere,
+ * some compute another checksum, or give the hardware an invalid descriptor.
+ */
+static bool tp4_meta_csum_is_usual(const struct sk_buff *skb)
+{
+	int nh = skb_network_offset(skb), th = skb_transport_offset(skb);
+	const struct ipv6hdr *ip6h = ipv6_hdr(skb);
+	const struct iphdr *iph = ip_hdr(skb);
+
+	switch (vlan_get_protocol(skb)) {
+	case htons(ETH_P_IP):
+		return th - nh >= (int)sizeof(*iph) && iph->version == 4 &&
+		       th - nh == 4 * iph->ihl && !ip_is_fragment(iph) &&
+		       tp4_meta_csum_is_of(skb, iph->protocol);
+	case htons(ETH_P_IPV6):
+		return th - nh == sizeof(*ip6h) && ip6h->version == 6 &&
+		       tp4_meta_csum_is_of(skb, ip6h->nexthdr);
+	default:
+		return false;
+	}
+}
+
 /**
  * tp4_meta_to_skb() - apply the metadata of a packet to its skb
  * @from:	the metadata, in a frame that user space can write to
@@ -275,10 +317,11 @@ int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
  * @sk:		the packet socket
  * @header:	length of the link layer header if the data did not include it
  *
- * Reads each member once.
+ * Reads each member once. A checksum that a device may not be able to compute is
+ * computed here.
  *
  * Context: Process context.
- * Return: 0, or -EINVAL if the metadata is invalid for the packet or the
+ * Return: 0, or an error if the metadata is invalid for the packet or the
  * socket.
  */
 int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
@@ -305,7 +348,11 @@ int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 		return err;
 	err = virtio_net_hdr_to_skb(skb, &hdr,
 				    virtio_legacy_is_little_endian());
-	if (!err && hdr.gso_type)
+	if (err)
+		return err;
+	if (hdr.gso_type)
 		virtio_net_hdr_set_proto(skb, &hdr);
-	return err;
+	else if (!tp4_meta_csum_is_usual(skb))
+		return skb_checksum_help(skb);
+	return 0;
 }

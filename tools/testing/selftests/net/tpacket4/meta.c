@@ -555,6 +555,60 @@ TEST_F(meta, gso_types)
 	EXPECT_EQ(htons(ETH_P_IPV6), self->b.got.protocol);
 }
 
+/* A checksum that some device cannot compute is computed by the kernel: it is not
+ * that of TCP or UDP right behind the IP header.
+ */
+TEST_F(meta, unusual_checksums)
+{
+	static const struct {
+		int proto;
+		unsigned int at, byte;		/* a change of the packet */
+		unsigned int start, offset;
+	} to[] = {
+		/* where that of the other protocol is */
+		{ IPPROTO_UDP, 0, 0, L4, 16 },
+		{ IPPROTO_TCP, 0, 0, L4, 6 },
+		/* in the header, and in the data */
+		{ IPPROTO_TCP, 0, 0, L4 + 2, 16 },
+		{ IPPROTO_UDP, 0, 0, L4 + 8, 6 },
+		/* another protocol, a fragment, and no IP at all */
+		{ IPPROTO_UDP, L3 + 9, IPPROTO_ICMP, L4, 2 },
+		{ IPPROTO_UDP, L3 + 6, 0x20, L4, 6 },
+		{ IPPROTO_UDP, L3, 0x65, L4, 6 },
+		{ IPPROTO_UDP, 12, 0x12, L4, 6 },
+		/* IP headers that end elsewhere, and a short one of TCP */
+		{ IPPROTO_UDP, L3, 0x46, L4, 6 },
+		{ IPPROTO_UDP, L3, 0x44, L4, 6 },
+		{ IPPROTO_TCP, L4 + 12, 0x40, L4, 16 },
+	};
+	unsigned int i, sum;
+
+	for (i = 0; i < ARRAY_SIZE(to); i++) {
+		struct tpacket4_meta m = {
+			.flags = TP4_META_CSUM,
+			.csum_start = to[i].start,
+			.csum_offset = to[i].offset,
+		};
+		unsigned int start = to[i].start;
+		int len = L4 + header_len(to[i].proto) + 300;
+		char pkt[400];
+
+		fill_ip4(pkt, to[i].proto, 300, i);
+		if (to[i].at)
+			pkt[to[i].at] = to[i].byte;
+		ASSERT_EQ(0, send_meta(&self->a, &m, pkt, len, 200, HEADROOM)) {
+			TH_LOG("request %u", i);
+		}
+		ASSERT_EQ(len, recv_meta(&self->b));
+		sum = ~sum_up(pkt + start, len - start, 0) & 0xffff;
+		put16(pkt + start + to[i].offset, sum ? sum : 0xffff);
+		EXPECT_EQ(0, memcmp(pkt, buf, len)) {
+			TH_LOG("request %u", i);
+		}
+		EXPECT_EQ(0U, self->b.got.flags & TP4_META_CSUM);
+	}
+}
+
 /* Invalid metadata is returned, and the next packet is sent. */
 TEST_F(meta, invalid_requests)
 {
