@@ -895,8 +895,8 @@ EXPORT_SYMBOL_GPL(tp4a_has_work);
  * A kick is a sendto() or a poll(), and calls ndo_tp4_xmit.
  *
  * Context: Softirq (NAPI).
- * Return: true if the program has mapped the status page. Otherwise it always
- * kicks for Tx and never for Rx.
+ * Return: true if @need is, and a program has the status page mapped. Without
+ * the page, it always kicks for Tx and never for Rx.
  */
 bool tp4a_need_wakeup(struct tp4_packet_array *a, bool need)
 {

@@ -3,7 +3,7 @@
 #define __PACKET_TP4_STATUS_H__
 
 #include <linux/if_packet.h>
-#include <linux/mm_types.h>
+#include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <net/sock.h>
 
@@ -17,7 +17,7 @@
  * @need:	true if a kick is needed
  *
  * Context: Any.
- * Return: true if the program has mapped the status page.
+ * Return: true if @need is, and a program has the page mapped to see it.
  */
 static inline bool tp4_status_need_wakeup(const struct sock *sk, bool tx,
 					  bool need)
@@ -31,7 +31,7 @@ static inline bool tp4_status_need_wakeup(const struct sock *sk, bool tx,
 	field = tx ? &status->tx_need_wakeup : &status->rx_need_wakeup;
 	if (READ_ONCE(*field) != need)
 		WRITE_ONCE(*field, need);
-	return true;
+	return need && folio_mapped(virt_to_folio(status));
 }
 
 int tp4_status_mmap(struct packet_sock *po, struct vm_area_struct *vma,

@@ -729,6 +729,26 @@ void tp4_zc_poll(struct packet_sock *po)
 	rcu_read_unlock();
 }
 
+/**
+ * tp4_zc_unmapped() - let the driver check the Rx ring after an unmapping
+ * @po:	the packet socket
+ *
+ * If it was the status page that was unmapped, the program no longer knows of a
+ * kick that the driver waits for. The driver then uses a timer.
+ *
+ * Context: Process context, under mmap_lock.
+ */
+void tp4_zc_unmapped(struct packet_sock *po)
+{
+	const struct tp4_zc *zc;
+
+	rcu_read_lock();
+	zc = rcu_dereference(po->tp4_zc);
+	if (zc && zc->rx.q)
+		tp4_zc_kick(zc, TP4_WAKEUP_RX);
+	rcu_read_unlock();
+}
+
 static int tp4_zc_notify(struct notifier_block *nb, unsigned long event,
 			 void *ptr)
 {

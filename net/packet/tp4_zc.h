@@ -33,6 +33,7 @@ void tp4_zc_release(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);
 void tp4_zc_poll(struct packet_sock *po);
+void tp4_zc_unmapped(struct packet_sock *po);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 bool tp4_zc_is_taken(struct net_device *dev, int queue_pair);
@@ -58,6 +59,7 @@ int tp4_zc_bind(struct sock *sk);
 int tp4_zc_queue_pair(const struct packet_sock *po);
 int tp4_zc_snd(struct packet_sock *po, struct msghdr *msg);
 void tp4_zc_poll(struct packet_sock *po);
+void tp4_zc_unmapped(struct packet_sock *po);
 #endif
 
 #endif

@@ -616,6 +616,40 @@ TEST_F_TIMEOUT(port, empty_ring_needs_kick, 120)
 	zc_close(&z);
 }
 
+/* Once the page is unmapped, no kick is expected: neither for frames posted
+ * before, nor after the rings were mapped again without the page.
+ */
+TEST_F_TIMEOUT(port, status_unmapped, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
+	size_t page = getpagesize();
+	struct zc z;
+	int fd;
+
+	ASSERT_EQ(0, port_open(&z, &cfg));
+	fd = plain_listener(_metadata, if_a);
+	ASSERT_TRUE(rx_asks(&z, 1));
+	z.s.map_len -= page;
+	ASSERT_EQ(0, munmap((char *)z.s.map + z.s.map_len, page));
+	post_and_receive(_metadata, &z, fd);
+	EXPECT_TRUE(zc_books_closed(&z));
+	zc_close(&z);
+
+	ASSERT_EQ(0, port_open(&z, &cfg));
+	ASSERT_TRUE(rx_asks(&z, 1));
+	z.s.map_len -= page;
+	ASSERT_EQ(0, munmap(z.s.map, z.s.map_len + page));
+	z.s.map = mmap(NULL, z.s.map_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       z.s.fd, 0);
+	ASSERT_TRUE(z.s.map != MAP_FAILED);
+	z.s.rx.desc = z.s.map;
+	z.s.tx.desc = z.s.rx.desc + z.s.rx.size;
+	post_and_receive(_metadata, &z, fd);
+	EXPECT_TRUE(zc_books_closed(&z));
+	zc_close(&z);
+	close(fd);
+}
+
 /* The stack may go on sending by the same queue. */
 TEST_F_TIMEOUT(port, stack_sends, 120)
 {
