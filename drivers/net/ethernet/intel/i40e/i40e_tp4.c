@@ -580,7 +580,7 @@ static void i40e_tp4_stamp(struct i40e_ring *tx_ring, struct tp4_frame_set *p,
 	skb = tp4f_stamp_skb(p);
 	if (unlikely(!skb))
 		return;
-	if (i40e_tsyn(tx_ring, skb, tx_flags, &ctx))
+	if (i40e_tp4_tsyn(tx_ring, skb, tx_flags, &ctx))
 		to->ctx = ctx;
 	tp4_stamp_skb(skb);
 }

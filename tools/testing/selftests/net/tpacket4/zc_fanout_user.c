@@ -5,9 +5,12 @@
 #include "process.h"
 #include "zc_fanout.h"
 
-#define RAW	(1u << CAP_NET_RAW)
-#define ADMIN	(1u << CAP_NET_ADMIN)
 #define PKTS	64
+
+enum {
+	RAW	= 1u << CAP_NET_RAW,
+	ADMIN	= 1u << CAP_NET_ADMIN,
+};
 
 struct who {
 	uid_t uid;
