@@ -17,6 +17,7 @@ deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 
 ## Demonstration, tests and benchmarks:
 ##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, and tcpdump
+##   quick         run some tests with KASAN and lockdep in minutes, without QEMU
 ##   test          run all tests, on the plain and on the debug kernel
 ##   check         check style, static analysis, documentation and each patch
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s
@@ -33,6 +34,12 @@ demo:
 
 test:
 	$(call deps,$(or $(ARCH),test))
+	$(alone) lab/run/test.py
+
+quick: private export KERNELS := umdebug
+quick: private export TESTS := $(or $(TESTS),@um)
+quick:
+	$(call deps,quick)
 	$(alone) lab/run/test.py
 
 check:
@@ -200,5 +207,5 @@ clean:
 ##                       with offloads
 ##   ACCEL=tcg|kvm CPUS=2 MEM=2G JOBS=N
 ##   FORCE=1             tree, import: overwrite changes of the other side
-.PHONY: help demo test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
+.PHONY: help demo quick test check fuzz soak shell pcap bench burst long kcsan coverage fresh tree
 .PHONY: install deb man-pages live live-check live-test test-deb import series kernel debug worktree qemu clean

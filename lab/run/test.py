@@ -287,6 +287,8 @@ def build_all(kernels: list[str], total: Result) -> list[str]:
     if not step(total, "applying the series", "tree", "series.py", "tree", "--keep"):
         return []
     programs = PROGRAMS if not ARCH else ("selftests", "lib") if kernels else ()
+    if all(kernel.startswith("um") for kernel in kernels):
+        programs = ("selftests",)
     kernels = [
         kernel
         for kernel in kernels
