@@ -175,5 +175,6 @@ void rx_run(struct worker *w)
 		w->first_bytes = w->n.rx_bytes;
 	}
 	if (e)
-		worker_error(w, e == -ENETDOWN ? TP4_IN_WAIT : TP4_IN_RX, e);
+		worker_error(w, e == -ENETDOWN || e == -ENODEV ?
+			     TP4_IN_WAIT : TP4_IN_RX, e);
 }

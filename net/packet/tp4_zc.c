@@ -378,6 +378,9 @@ static int tp4_zc_change(struct packet_sock *po, int n)
 	if (n && (!packet_is_v4(po) ||
 		  (!po->ifindex && packet_sock_flag(po, PACKET_SOCK_TP4_BOUND))))
 		return -EINVAL;
+	/* It was bound to a device that is gone. */
+	if (n && po->ifindex < 0)
+		return -ENODEV;
 	if (!n && !po->tp4_zc_pair)
 		return 0;
 

@@ -152,6 +152,11 @@ int ftruncate(int fd, __off_t length);
  * @TP4_IN_WAIT: in poll(), by tp4_wait(), or of the socket
  * @TP4_IN_RX: the error of an Rx descriptor, see tp4_ring_error()
  * @TP4_IN_TX: the error of a Tx descriptor
+ * @TP4_IN_HEADROOM: in PACKET_MEMREG: the headroom is too large
+ * @TP4_IN_RING_POWER: in PACKET_RX_RING or PACKET_TX_RING: the number of
+ *                     descriptors is no power of two
+ * @TP4_IN_RING_MIN: same: it is too small
+ * @TP4_IN_RING_MAX: same: it is too large
  */
 enum tp4_where {
 	TP4_IN_OPTIONS,
@@ -167,6 +172,10 @@ enum tp4_where {
 	TP4_IN_WAIT,
 	TP4_IN_RX,
 	TP4_IN_TX,
+	TP4_IN_HEADROOM,
+	TP4_IN_RING_POWER,
+	TP4_IN_RING_MIN,
+	TP4_IN_RING_MAX,
 };
 
 /**
@@ -1004,6 +1013,17 @@ TP4_API int tp4_backoff(struct tp4_backoff *b)
 	return 0;
 }
 
+/* The kernel forgets the device that a socket is bound to when it is removed. */
+static inline int __tp4_is_gone(int fd)
+{
+	struct sockaddr_ll addr;
+	socklen_t len = sizeof(addr);
+
+	memset(&addr, 0, sizeof(addr));
+	return !getsockname(fd, (struct sockaddr *)(void *)&addr, &len) &&
+	       addr.sll_ifindex < 0;
+}
+
 /* The events of a socket, or its error */
 static inline int __tp4_polled(const struct pollfd *pfd)
 {
@@ -1015,6 +1035,8 @@ static inline int __tp4_polled(const struct pollfd *pfd)
 	if ((pfd->revents & POLLERR) &&
 	    getsockopt(pfd->fd, SOL_SOCKET, SO_ERROR, &err, &len))
 		return -errno;
+	if (err == ENETDOWN && __tp4_is_gone(pfd->fd))
+		return -ENODEV;
 	return err ? -err : pfd->revents;
 }
 
@@ -1029,10 +1051,12 @@ static inline int __tp4_polled(const struct pollfd *pfd)
  * POLLIN, it belongs to the thread that uses the Rx ring.
  *
  * A socket error is returned once: after %ENETDOWN, the next call sleeps until
- * the device is up again and receives. Of two threads, either may get it.
+ * the device is up again and receives, or returns -%ENODEV when the device has
+ * been removed. Of two threads, either may get it.
  *
  * Return: the events; 0 after the timeout or on a signal; or -errno: %ENETDOWN
- * if the device went down or was removed, %EBADF if @s is not open.
+ * if the device went down, %ENODEV if it was removed or moved to another network
+ * namespace, %EBADF if @s is not open.
  */
 TP4_API int tp4_wait(struct tp4_socket *s, short events, int timeout)
 {
@@ -1130,6 +1154,9 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 	memset(a, 0, sizeof(*a));
 	a->frame_size = frame_size;
 	a->nr_frames = nr_frames;
+	a->memfd = -1;
+	if (!nr_frames || frame_size < 128)
+		return -ERANGE;
 	a->memfd = (int)syscall(SYS_memfd_create, "tpacket4", flags);
 	if (a->memfd < 0)
 		return -errno;
@@ -1161,7 +1188,7 @@ static inline int __tp4_area_create(struct tp4_area *a, __u32 nr_frames,
  * The memory is a memfd, so that another process can map it, see
  * tp4_area_attach().
  *
- * Return: 0, or -errno.
+ * Return: 0, or -errno: ERANGE if there is no frame, or if they are too short.
  */
 TP4_API int tp4_area_create(struct tp4_area *a, __u32 nr_frames,
 			    __u32 frame_size)
@@ -1442,6 +1469,17 @@ static inline int __tp4_set_ring(int fd, int opt, int mr_fd, unsigned int nr,
 	return 0;
 }
 
+/* Which limit a number of descriptors exceeds; %TP4_IN_RING: none */
+static inline enum tp4_where __tp4_bad_size(unsigned int nr)
+{
+	size_t min = (size_t)sysconf(_SC_PAGESIZE) /
+		     sizeof(struct tpacket4_desc);
+
+	return nr & (nr - 1) ? TP4_IN_RING_POWER :
+	       nr && nr < min ? TP4_IN_RING_MIN :
+	       nr > 1 << 20 ? TP4_IN_RING_MAX : TP4_IN_RING;
+}
+
 /* Register the area and set up the rings of a V4 socket. */
 static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 			       enum tp4_where *step)
@@ -1456,9 +1494,14 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 	*step = TP4_IN_MEMREG;
 	if (!opt->mr_fd)
 		err = tp4_area_register(opt->area, fd, headroom);
+	if (err == -EINVAL && opt->area->frame_size >= 64 &&
+	    headroom > opt->area->frame_size - 64)
+		*step = TP4_IN_HEADROOM;
 	if (err)
 		return err;
-	*step = TP4_IN_RING;
+	*step = __tp4_bad_size(opt->rx_nr);
+	if (*step == TP4_IN_RING)
+		*step = __tp4_bad_size(opt->tx_nr);
 	if (opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     flags | (opt->to_stack ?
@@ -1990,6 +2033,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 		       "the fd is not a packet socket" : NULL;
 	case TP4_IN_AREA:
 		return err == EINVAL ? "the file is too short for the frames" :
+		       err == ERANGE ? "an area has at least one frame, of 128 bytes or more" :
 		       err == ENOMEM ? "not enough memory for the frames" :
 		       NULL;
 	case TP4_IN_MMAP:
@@ -1999,7 +2043,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "frame size, unit or headroom invalid, or area unaligned";
+			return "frame size (2048 to a page), unit or headroom invalid, or area unaligned";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
@@ -2014,10 +2058,24 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 			return "the area cannot be pinned, or the data cache has aliases";
 		}
 		return NULL;
+	case TP4_IN_HEADROOM:
+		if (err == EINVAL)
+			return "the headroom leaves less than 64 bytes of a frame";
+		return __tp4_set_up_error(TP4_IN_MEMREG, err);
+	case TP4_IN_RING_POWER:
+	case TP4_IN_RING_MIN:
+	case TP4_IN_RING_MAX:
+		if (err == EINVAL)
+			return where == TP4_IN_RING_POWER ?
+			       "the number of descriptors of a ring must be a power of two" :
+			       where == TP4_IN_RING_MIN ?
+			       "a ring has at least a page of descriptors (256 in 4 KiB)" :
+			       "a ring has at most 1048576 (2^20) descriptors";
+		return __tp4_set_up_error(TP4_IN_RING, err);
 	case TP4_IN_RING:
 		switch (err) {
 		case EINVAL:
-			return "not a power of two in pages, no headroom, or mr_fd has no area";
+			return "not a power of two from a page to 2^20, no headroom, or mr_fd has no area";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBADF:
@@ -2058,6 +2116,8 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 			return "zero-copy mode needs CAP_NET_ADMIN";
 		case EOPNOTSUPP:
 			return "the device has no zero-copy mode";
+		case ENODEV:
+			return "the device was removed";
 		case ENXIO:
 			return "the device, or its veth peer, has no such queue pair";
 		case EBUSY:
@@ -2088,8 +2148,9 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 		}
 		return NULL;
 	case TP4_IN_WAIT:
-		return err == ENETDOWN ?
-		       "the device went down or was removed" : NULL;
+		return err == ENETDOWN ? "the device is down" :
+		       err == ENODEV ?
+		       "the device was removed or moved to another namespace" : NULL;
 	case TP4_IN_RX:
 	case TP4_IN_TX:
 		if (err == ECANCELED)

@@ -20,13 +20,14 @@
 #define PACKETS	"800"
 #define LEN	1800u	/* more than the kernel copies: frames stay away */
 #define KEY	0xa5
+#define HEADERS	42u	/* Ethernet, IPv4, UDP */
 
-/* All but the header, which is the same in all packets. */
+/* All but the headers, which are the same in all packets. */
 static void rewrite(__u8 *data, __u32 len)
 {
 	__u32 i;
 
-	for (i = ETH_HLEN; i < len; i++)
+	for (i = HEADERS; i < len; i++)
 		data[i] ^= KEY;
 }
 
@@ -51,12 +52,14 @@ static void check(int e, const char *what)
 
 static void fill(__u8 *p, unsigned int seq)
 {
+	static const __u8 ip[] = {
+		0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17
+	};
 	unsigned int i;
 
-	memset(p, 2, 2 * ETH_ALEN);
-	p[12] = 0x88;
-	p[13] = 0xb5;
-	for (i = ETH_HLEN; i < LEN; i++)
+	memset(p, 2, HEADERS);
+	memcpy(p + 12, ip, sizeof(ip));
+	for (i = HEADERS; i < LEN; i++)
 		p[i] = seq * 13 + seq / 256 + i;
 }
 

@@ -124,6 +124,17 @@ static void fill(__u8 *p, unsigned int len, unsigned int seq)
 		p[i] = seq * 17 + i + i / 256;
 }
 
+/* One whose checksum every device can compute: UDP right behind the IP header */
+static void fill_udp(__u8 *p, unsigned int len, unsigned int seq)
+{
+	static const __u8 head[] = {
+		0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0
+	};
+
+	fill(p, len, seq);
+	memcpy(p + 12, head, sizeof(head));
+}
+
 static int is_packet(const __u8 *p, unsigned int len, unsigned int seq)
 {
 	static __u8 want[16384];
@@ -717,7 +728,7 @@ static void metadata_goes_along(void)
 	d.offset = 64;
 	d.len = 300;
 	CHECK(!tp4_meta(&area, &d));
-	fill(tp4_data(&area, &d), 300, 5);
+	fill_udp(tp4_data(&area, &d), 300, 5);
 	tp4_meta_csum(tp4_meta_new(&area, &d), 34, 6);
 	CHECK_EQ(TP4_META, d.flags);
 	CHECK_EQ(1, tp4_ring_send(&s.tx, &d, 1));
@@ -727,7 +738,7 @@ static void metadata_goes_along(void)
 	tp4_pool_put(&pool, &s.tx, 1);
 	for (i = 0; i < 2; i++) {
 		static const __u8 want[10] = { 1 };	/* NEEDS_CSUM */
-		__u8 packet[1000];
+		__u8 packet[1000], sent[300];
 		__u16 start_offset[2];
 
 		CHECK_EQ(310, recv(fd, packet, sizeof(packet), 0));
@@ -735,7 +746,8 @@ static void metadata_goes_along(void)
 		memcpy(start_offset, packet + 6, 4);
 		CHECK_EQ(34, start_offset[0]);
 		CHECK_EQ(6, start_offset[1]);
-		CHECK(is_packet(packet + 10, 300, 5));
+		fill_udp(sent, 300, 5);
+		CHECK(!memcmp(packet + 10, sent, 300));
 		if (i)
 			break;
 
@@ -1032,9 +1044,19 @@ static void wait_any_finds_the_one_that_is_ready(void)
 /* The step that has failed is known, although the errno is the same. */
 static void failed_open_says_why(void)
 {
+	static const struct {
+		unsigned int nr;
+		const char *why;
+	} sizes[] = {
+		{ 128, "at least a page of descriptors (256 in 4 KiB)" },
+		{ 1000, "power of two" },
+		{ 1 << 21, "at most 1048576 (2^20)" },
+	};
 	struct tp4_options opt;
 	struct tp4_socket other;
+	struct tp4_area none;
 	__u32 huge = 1 << 20;
+	unsigned int i;
 
 	CHECK_EQ(0, tp4_area_create(&area, 4 * NR, SIZE));
 	opt = options(0, 0);
@@ -1044,10 +1066,22 @@ static void failed_open_says_why(void)
 	opt = options(NR, 0);
 	opt.headroom = huge;
 	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
-	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom invalid"));
-	opt = options(NR - 1, 0);
+	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom leaves less than 64"));
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		opt = options(sizes[i].nr, 0);
+		CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+		CHECK(strstr(tp4_strerror(s.failed, -EINVAL), sizes[i].why));
+		opt = options(NR, sizes[i].nr);
+		CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
+		CHECK(strstr(tp4_strerror(s.failed, -EINVAL), sizes[i].why));
+	}
+	/* also of the rings, if their sizes are right */
+	opt = options(NR, NR);
+	opt.area = &none;
+	CHECK_EQ(-ERANGE, tp4_area_create(&none, 0, SIZE));
+	CHECK(strstr(tp4_strerror(TP4_IN_AREA, -ERANGE), "at least one frame"));
 	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
-	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "power of two"));
+	CHECK_EQ(TP4_IN_MEMREG, s.failed);
 	opt = options(NR, 0);
 	opt.fd = plain_socket();
 	CHECK_EQ(0, tp4_setopt(opt.fd, PACKET_VNET_HDR, 1));
@@ -1352,6 +1386,37 @@ static void queues_receive(unsigned int nr)
 	CHECK(!tp4_peek_queues(&queues, 64, &n));
 }
 
+/* A program waits for a device that is down, and ends if it is gone. */
+static void wait_until_gone(int index, int zerocopy)
+{
+	int err;
+
+	CHECK_EQ(0, open_bound(NR, NR));
+	CHECK_EQ(0, tp4_bind(&s, index));
+	if (zerocopy)
+		CHECK_EQ(0, tp4_zerocopy(&s, 1));
+	CHECK_EQ(0, set_up("tp4C", 0));
+	CHECK_EQ(-ENETDOWN, tp4_wait(&s, 0, WAIT_MS));
+	CHECK(strstr(tp4_strerror(TP4_IN_WAIT, ENETDOWN), "is down"));
+	CHECK_EQ(0, tp4_wait(&s, 0, 50));
+	CHECK_EQ(0, remove_pair());
+	do
+		err = tp4_wait(&s, 0, WAIT_MS);
+	while (err == -ENETDOWN);
+	CHECK_EQ(-ENODEV, err);
+	CHECK(strstr(tp4_strerror(TP4_IN_WAIT, err), "removed"));
+	CHECK_EQ(-ENODEV, tp4_zerocopy(&s, 1));
+	CHECK(strstr(tp4_strerror(TP4_IN_ZEROCOPY, -ENODEV), "removed"));
+	tp4_close(&s);
+	tp4_area_destroy(&area);
+}
+
+static void device_that_is_gone_is_not_down(void)
+{
+	wait_until_gone(make_pair(1), 0);
+	wait_until_gone(make_pair(1), 1);
+}
+
 static void one_queue_receives(void)
 {
 	queues_receive(1);
@@ -1446,7 +1511,7 @@ static void queues_are_opened_all_or_none(void)
 	opt.fd = 0;
 	opt.rx_nr = 3;
 	CHECK_EQ(-EINVAL, tp4_open_queues(&queues, 0, 2, &opt));
-	CHECK_EQ(TP4_IN_RING, queues.failed);
+	CHECK_EQ(TP4_IN_RING_POWER, queues.failed);
 	CHECK_EQ(0, queues.nr);
 	opt.rx_nr = NR;
 	/* The device has two. */
@@ -1579,6 +1644,7 @@ static const struct {
 	TEST(one_protocol_is_received),
 	TEST(wait_any_finds_the_one_that_is_ready),
 	TEST(failed_open_says_why),
+	TEST(device_that_is_gone_is_not_down),
 	TEST(pool_fills_the_ring),
 	TEST(wait_for_one_ring_leaves_the_other_alone),
 	TEST(wait_sleeps_until_there_is_more),

@@ -118,7 +118,8 @@ WHERE = {
 }
 # No function of the library makes these calls.
 NOT_OURS = re.compile(
-    r"PACKET_(COPY_THRESH|TX_HAS_OFF|VNET_HDR|RESERVE|LOSS|FANOUT)\b|ethtool|ip link"
+    r"PACKET_(COPY_THRESH|TX_HAS_OFF|VNET_HDR|RESERVE|LOSS|FANOUT)|SO_TIMESTAMPING|"
+    r"ethtool|ip link"
 )
 
 lib = c.CDLL("./libtpacket4.so.1")

@@ -862,6 +862,7 @@ TEST_F(zc, device_unregistered)
 	ASSERT_EQ(0, run_ip("link del %s\n", if_a));
 	expect_gone(_metadata, z, tx);
 	expect_gone(_metadata, &a, 0);
+	EXPECT_EQ(-ENODEV, zc_set(z, 1));
 	ASSERT_EQ(0, add_pair(if_a, if_b, MTU));
 	ASSERT_EQ(0, bind_b(z));
 	EXPECT_EQ(0, zc_get(z));
