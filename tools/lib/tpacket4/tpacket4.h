@@ -2043,7 +2043,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_MEMREG:
 		switch (err) {
 		case EINVAL:
-			return "frame size (2048 to a page), unit or headroom invalid, or area unaligned";
+			return "frame size, unit or headroom invalid, or area unaligned";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBUSY:
@@ -2075,7 +2075,7 @@ static inline const char *__tp4_set_up_error(enum tp4_where where, int err)
 	case TP4_IN_RING:
 		switch (err) {
 		case EINVAL:
-			return "not a power of two from a page to 2^20, no headroom, or mr_fd has no area";
+			return "not a power of two in pages, no headroom, or mr_fd has no area";
 		case E2BIG:
 			return "this kernel does not know a member of the request";
 		case EBADF:
