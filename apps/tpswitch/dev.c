@@ -730,8 +730,12 @@ static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 		snprintf(why, len, "%s: no such device", name);
 		return -1;
 	}
+	if (p && fields < 1) {
+		snprintf(why, len, "%s: queues are given as 0 or 0-3", name);
+		return -1;
+	}
 	all = dev->zerocopy ? count_queues(name) : 1;
-	if (!all && fields < 1) {
+	if (!all && !p) {
 		snprintf(why, len,
 			 "%s: its driver does not report the number of queues: give them, as in zc:%s:0-3",
 			 name, name);
@@ -742,8 +746,7 @@ static int parse(struct sw_dev *dev, char *spec, char *name, char *why,
 		all = ~0u;
 	if (fields < 1)
 		last = all - 1;
-	if ((p && fields < 1) || last >= all || last < dev->first ||
-	    last - dev->first >= QUEUES) {
+	if (last >= all || last < dev->first || last - dev->first >= QUEUES) {
 		snprintf(why, len, "%s: it has queues 0-%u", name, all - 1);
 		return -1;
 	}

@@ -2135,9 +2135,10 @@ static void options(void)
 	start(NULL, NULL);
 	check(!ctl("add lo rx=1x") && strstr(out, "rx=N"), "%s", out);
 	check(!ctl("add lo tx=-8") && strstr(out, "tx=N"), "%s", out);
-	check(!ctl("add zc:lo:0-4294967296") && strstr(out, "queues 0-"), "%s",
+	check(!ctl("add zc:lo:0-4294967296") && strstr(out, "given as"), "%s",
 	      out);
-	check(!ctl("add zc:lo:0x") && strstr(out, "queues 0-"), "%s", out);
+	check(!ctl("add zc:lo:0x") && strstr(out, "given as"), "%s", out);
+	check(!ctl("add zc:lo") && strstr(out, "does not report"), "%s", out);
 	check(end(SIGTERM), "not ended");
 	check(!rmdir(dir), "%d", errno);
 	dir[strlen(dir) - 5] = '\0';

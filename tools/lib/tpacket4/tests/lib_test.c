@@ -1051,6 +1051,7 @@ static void failed_open_says_why(void)
 		{ 128, "at least a page of descriptors (256 in 4 KiB)" },
 		{ 1000, "power of two" },
 		{ 1 << 21, "at most 1048576 (2^20)" },
+		{ 0, "" },
 	};
 	struct tp4_options opt;
 	struct tp4_socket other;
@@ -1067,7 +1068,7 @@ static void failed_open_says_why(void)
 	opt.headroom = huge;
 	CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
 	CHECK(strstr(tp4_strerror(s.failed, -EINVAL), "headroom leaves less than 64"));
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (i = 0; sizes[i].nr; i++) {
 		opt = options(sizes[i].nr, 0);
 		CHECK_EQ(-EINVAL, tp4_open(&s, &opt));
 		CHECK(strstr(tp4_strerror(s.failed, -EINVAL), sizes[i].why));
