@@ -3,6 +3,7 @@
 #ifndef _NET_XSK_TP4_H
 #define _NET_XSK_TP4_H
 
+#include <linux/errno.h>
 #include <linux/types.h>
 
 struct bpf_prog;
@@ -41,10 +42,17 @@ static inline void xsk_tp4_unregister(const struct net_device *dev)
 {
 }
 
-/* All calls of the following are optimized out. */
-int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms);
-int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags,
-		 bool posted);
+static inline int xsk_tp4_zerocopy(struct net_device *dev,
+				   struct tp4_netdev_parms *parms)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int xsk_tp4_xmit(struct net_device *dev, int queue_pair,
+			       u32 flags, bool posted)
+{
+	return -EOPNOTSUPP;
+}
 #endif
 
 #endif /* _NET_XSK_TP4_H */
