@@ -67,7 +67,9 @@ type Meta struct {
 	CsumOffset uint16
 	GSOType    uint8
 	_          uint8
-	_          [3]uint32
+	InnerStart uint16
+	_          uint16
+	_          [2]uint32
 }
 
 // Stats are counters of a socket, struct tpacket_stats_v4. Reading them sets them to 0.

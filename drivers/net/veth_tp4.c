@@ -25,7 +25,6 @@ static void veth_set_xdp_features(struct net_device *dev);
 
 #ifdef CONFIG_PACKET_V4
 #include <linux/tpacket4.h>
-#include <linux/virtio_net.h>
 #include <net/gso.h>
 
 /* Number of frames in a packet array */
@@ -283,12 +282,12 @@ static void veth_tp4_rcv_skb(struct veth_tp4_poll *poll, struct sk_buff *skb)
  */
 static int veth_tp4_rcv_offload(struct veth_tp4_poll *poll,
 				struct tp4_frame_set *p, u32 len,
-				const struct virtio_net_hdr *hdr)
+				const struct tpacket4_meta *m)
 {
 	u32 max = READ_ONCE(poll->peer_dev->mtu) + ETH_HLEN + VLAN_HLEN;
 	struct sk_buff *skb;
 
-	skb = tp4f_build_skb(p, poll->peer_dev, hdr);
+	skb = tp4f_build_skb(p, poll->peer_dev, m);
 	if (IS_ERR(skb))
 		return PTR_ERR(skb);
 	/* A packet that is shorter than a segment is not GSO. */
@@ -339,18 +338,18 @@ static int veth_tp4_check_len(struct veth_tp4_poll *poll,
 static int veth_tp4_rcv_more(struct veth_tp4_poll *poll,
 			     struct tp4_frame_set *p, u32 len)
 {
-	struct virtio_net_hdr hdr = {};
+	struct tpacket4_meta m = {};
 	int ret = 0;
 
 	if (tp4f_has_meta(p))
-		ret = tp4f_get_vnet_hdr(p, &hdr);
+		ret = tp4f_get_meta(p, &m);
 	/* A GSO packet may have any length. */
-	if (!ret && (!hdr.gso_type || len < ETH_HLEN))
+	if (!ret && (!(m.flags & TP4_META_GSO) || len < ETH_HLEN))
 		ret = veth_tp4_check_len(poll, p, len);
 	if (unlikely(ret < 0))
 		return ret;
-	if (!ret && (hdr.flags || hdr.gso_type))
-		return veth_tp4_rcv_offload(poll, p, len, &hdr) ? : 1;
+	if (!ret && m.flags)
+		return veth_tp4_rcv_offload(poll, p, len, &m) ? : 1;
 	if (tp4f_wants_stamp(p))
 		tp4f_stamp(p);
 	return ret;

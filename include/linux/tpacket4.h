@@ -41,7 +41,6 @@ struct tp4_array_ops;
 struct tp4_packet_array;
 struct tp4_spares;
 struct tp4_xdp;
-struct virtio_net_hdr;
 
 /* Maximum number of frames in a Tx packet */
 #define TP4_MAX_FRAMES	MAX_SKB_FRAGS
@@ -502,7 +501,7 @@ static inline struct tpacket4_meta *tp4f_meta(const struct tp4_frame_set *p)
  * tp4f_has_meta() - check whether a packet to send has metadata
  * @p:	the packet, of a Tx array
  *
- * Return: true if the driver must call tp4f_get_vnet_hdr().
+ * Return: true if the driver must call tp4f_get_meta().
  */
 static inline bool tp4f_has_meta(const struct tp4_frame_set *p)
 {
@@ -1007,10 +1006,9 @@ struct sk_buff *tp4a_next_skb(struct tp4_packet_array *a,
 			      struct tp4_frame_set *p);
 void tp4f_set_from_skb(struct tp4_frame_set *p, struct sk_buff *skb);
 void tp4f_push_vlan(struct tp4_frame_set *p, __be16 proto, u16 tci);
-int tp4f_get_vnet_hdr(const struct tp4_frame_set *p,
-		      struct virtio_net_hdr *hdr);
+int tp4f_get_meta(const struct tp4_frame_set *p, struct tpacket4_meta *m);
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
-			       const struct virtio_net_hdr *hdr);
+			       const struct tpacket4_meta *m);
 struct sk_buff *tp4f_stamp_skb(struct tp4_frame_set *p);
 void tp4_stamp_skb(struct sk_buff *skb);
 void tp4f_stamp(struct tp4_frame_set *p);

@@ -430,11 +430,11 @@ void tp4f_push_vlan(struct tp4_frame_set *p, __be16 proto, u16 tci)
 EXPORT_SYMBOL_GPL(tp4f_push_vlan);
 
 /**
- * tp4f_get_vnet_hdr() - get the checksum and GSO request of a packet to send
+ * tp4f_get_meta() - get the checksum and GSO request of a packet to send
  * @p:		the packet, of a Tx array, for which tp4f_has_meta() is true
- * @hdr:	set to the request, in the byte order of
- *		virtio_legacy_is_little_endian(); its offsets and sizes have not
- *		been checked
+ * @m:		set to the flags of the request, 0 if there is none, and to the
+ *		members that belong to them; offsets and sizes have not been
+ *		checked
  *
  * Reads the metadata once. The driver must not read it again, as user space can
  * change it.
@@ -443,8 +443,13 @@ EXPORT_SYMBOL_GPL(tp4f_push_vlan);
  * Return: 0, or an error to return the packet with: -EINVAL, or -EOPNOTSUPP for
  * a request that no driver supports.
  */
-int tp4f_get_vnet_hdr(const struct tp4_frame_set *p, struct virtio_net_hdr *hdr)
+int tp4f_get_meta(const struct tp4_frame_set *p, struct tpacket4_meta *m)
 {
-	return tp4_meta_to_vnet_hdr(tp4f_meta(p), hdr);
+	int err;
+
+	err = tp4_meta_read(tp4f_meta(p), m);
+	if (!err && m->flags & TP4_META_TX_LAUNCH)
+		err = -EOPNOTSUPP;
+	return err;
 }
-EXPORT_SYMBOL_GPL(tp4f_get_vnet_hdr);
+EXPORT_SYMBOL_GPL(tp4f_get_meta);

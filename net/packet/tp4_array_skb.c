@@ -9,11 +9,11 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/tpacket4.h>
-#include <linux/virtio_net.h>
 #include <net/gso.h>
 #include <net/sock.h>
 
 #include "tp4_array.h"
+#include "tp4_meta.h"
 
 /* A frame that becomes an skb has headroom for XDP and the stack, and room for
  * a packet of the usual size.
@@ -215,14 +215,14 @@ static struct sk_buff *tp4f_copy_to_skb(struct tp4_frame_set *p)
  * @p:		the packet, of a Tx array, at least as long as a link layer
  *		header
  * @dev:	the device that sends it
- * @hdr:	the request, see tp4f_get_vnet_hdr()
+ * @m:		the request, from tp4f_get_meta()
  *
  * Context: Softirq (NAPI).
  * Return: the skb, with its data at the link layer header, or an ERR_PTR:
- * -EINVAL if @hdr is invalid for the packet, or -ENOMEM.
+ * -EINVAL if @m is invalid for the packet, or -ENOMEM.
  */
 struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
-			       const struct virtio_net_hdr *hdr)
+			       const struct tpacket4_meta *m)
 {
 	struct sk_buff *skb = tp4f_copy_to_skb(p);
 	int err, depth = ETH_HLEN;
@@ -237,10 +237,10 @@ struct sk_buff *tp4f_build_skb(struct tp4_frame_set *p, struct net_device *dev,
 		vlan_get_protocol_and_depth(skb, skb->protocol, &depth);
 	skb_set_network_header(skb, depth);
 	skb_probe_transport_header(skb);
-	err = virtio_net_hdr_to_skb(skb, hdr, virtio_legacy_is_little_endian());
+	err = tp4_meta_apply(m, skb, 0);
 	if (unlikely(err)) {
 		kfree_skb(skb);
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(err);
 	}
 	return skb;
 }

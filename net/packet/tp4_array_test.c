@@ -854,8 +854,18 @@ static void skb_metadata_reaches_ring(struct kunit *test)
 {
 	struct packet_sock *po = kunit_kzalloc(test, sizeof(*po), GFP_KERNEL);
 	struct net_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	static const unsigned int unknown_types[] = {
+		SKB_GSO_TCPV4 | SKB_GSO_UDP_TUNNEL,
+		SKB_GSO_TCPV4 | SKB_GSO_PARTIAL,
+		SKB_GSO_TCPV4 | SKB_GSO_ESP,
+		SKB_GSO_TCPV4 | SKB_GSO_TUNNEL_REMCSUM,
+		SKB_GSO_UDP_L4 | SKB_GSO_FRAGLIST,
+		SKB_GSO_UDP_L4,
+		SKB_GSO_SCTP,
+	};
 	struct tpacket4_meta m;
 	struct sk_buff *skb;
+	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, po);
 	KUNIT_ASSERT_NOT_NULL(test, dev);
@@ -876,14 +886,17 @@ static void skb_metadata_reaches_ring(struct kunit *test)
 	skb->ip_summed = CHECKSUM_NONE;
 	KUNIT_EXPECT_EQ(test, m.tstamp, 4444);
 
-	/* Segments of a tunnel's packets: of no type that virtio_net has */
+	/* Segments of types that metadata cannot describe */
 	skb_shinfo(skb)->gso_size = 20;
-	skb_shinfo(skb)->gso_type = SKB_GSO_TCPV4 | SKB_GSO_UDP_TUNNEL;
-	tp4_meta_from_skb(&m, skb, &po->sk, dev);
-	KUNIT_EXPECT_EQ(test, m.flags,
-			TP4_META_RX_TS_HARDWARE | TP4_META_GSO);
-	KUNIT_EXPECT_EQ(test, m.gso_size, 20);
-	KUNIT_EXPECT_EQ(test, m.gso_type, VIRTIO_NET_HDR_GSO_NONE);
+	for (i = 0; i < ARRAY_SIZE(unknown_types); i++) {
+		skb_shinfo(skb)->gso_type = unknown_types[i];
+		tp4_meta_from_skb(&m, skb, &po->sk, dev);
+		KUNIT_EXPECT_EQ(test, m.flags,
+				TP4_META_RX_TS_HARDWARE | TP4_META_GSO);
+		KUNIT_EXPECT_EQ(test, m.gso_size, 20);
+		KUNIT_EXPECT_EQ(test, m.gso_type, VIRTIO_NET_HDR_GSO_NONE);
+		KUNIT_EXPECT_FALSE(test, tp4_meta_can_describe(skb));
+	}
 
 	/* The inner of two tags, which a VLAN device that puts the outer one
 	 * into the data sends
@@ -2770,6 +2783,12 @@ static const struct request requests[] = {
 	{ "last byte", CSUM, 34, 165, 0, 0, 0, 0x45, TCP, 5, 200, 0, -EINVAL },
 	{ "huge", CSUM, U16_MAX, U16_MAX, 0, 0, 0, 0x45, TCP, 5, 200, 0,
 	  -EINVAL },
+	{ "tunnel", CSUM | TP4_META_TUNNEL, 34, 16, 0, 0, 0, 0x45, TCP, 5, 200,
+	  0, -EOPNOTSUPP },
+	{ "SCTP", CSUM | TP4_META_CSUM_CRC32C, 34, 8, 0, 0, 0, 0x45,
+	  IPPROTO_SCTP, 5, 200, 0, -EOPNOTSUPP },
+	{ "tunnel alone", TP4_META_TUNNEL, 34, 16, 0, 0, 0, 0x45, TCP, 5, 200,
+	  0, -EINVAL },
 	{ "too long", CSUM, 34, 16, 0, 0, 0, 0x45, TCP, 5, 1600, 0, -EMSGSIZE },
 	{ "too long, none", 0, 34, 16, 0, 0, 0, 0x45, TCP, 5, 1600, 0,
 	  -EMSGSIZE },

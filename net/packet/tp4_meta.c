@@ -11,6 +11,7 @@
 #include <linux/ktime.h>
 #include <linux/net_tstamp.h>
 #include <linux/netdevice.h>
+#include <linux/sctp.h>
 #include <linux/skbuff.h>
 #include <linux/stddef.h>
 #include <linux/tcp.h>
@@ -19,12 +20,18 @@
 #include <linux/virtio_byteorder.h>
 #include <linux/virtio_net.h>
 #include <net/ip.h>
+#include <net/mpls.h>
 #include <net/sock.h>
 
 #include "internal.h"
 #include "tp4_meta.h"
+#include "tp4_tunnel.h"
 
-#define TP4_META_TX	(TP4_META_CSUM | TP4_META_GSO | TP4_META_TX_LAUNCH)
+#define TP4_META_OF_CSUM	(TP4_META_CSUM_CRC32C | TP4_META_TUNNEL)
+#define TP4_META_TX		(TP4_META_CSUM | TP4_META_GSO | \
+				 TP4_META_OF_CSUM | TP4_META_TX_LAUNCH)
+
+#define TP4_GSO_UDP		(SKB_GSO_UDP_TUNNEL | SKB_GSO_UDP_TUNNEL_CSUM)
 
 static_assert(sizeof(struct tpacket4_meta) == 64);
 /* The members that every capture reads are in the first 32 bytes. */
@@ -50,15 +57,60 @@ static u64 tp4_meta_stamp(struct sk_buff *skb, unsigned int which, u32 *flags)
 	return ktime_get_real_ns();
 }
 
-/* Return VIRTIO_NET_HDR_GSO_NONE for types that virtio_net_hdr cannot describe,
- * such as tunnels.
- */
-static u8 tp4_meta_gso_type(unsigned int type)
+static bool tp4_meta_is_tunnel(const struct sk_buff *skb)
 {
-	u8 ecn = type & SKB_GSO_TCP_ECN ? VIRTIO_NET_HDR_GSO_ECN : 0;
+	return skb->encapsulation || eth_p_mpls(skb->protocol);
+}
 
-	switch (type & ~(SKB_GSO_TCP_ECN | SKB_GSO_TCP_FIXEDID |
-			 SKB_GSO_DODGY)) {
+/* Remove the type of the tunnel from a GSO type. */
+static unsigned int tp4_meta_inner_type(unsigned int type,
+					unsigned int tunnel)
+{
+	/* GRO does not always tell these from those without checksums. */
+	if (type & SKB_GSO_GRE && tunnel & SKB_GSO_GRE_CSUM)
+		type ^= SKB_GSO_GRE | SKB_GSO_GRE_CSUM;
+	/* The header of another tunnel in UDP (fou, gue) is constant. */
+	if (tunnel & TP4_GSO_UDP)
+		type &= ~(SKB_GSO_IPXIP4 | SKB_GSO_IPXIP6 | SKB_GSO_GRE);
+	return type ^ tunnel;
+}
+
+/* Check that the headers of a GSO packet are those of its type. @t is its
+ * tunnel, or NULL.
+ */
+static bool tp4_meta_match_gso(const struct sk_buff *skb,
+			       const struct tp4_tunnel *t)
+{
+	int transport = t ? t->transport :
+		tp4_transport_at(skb, skb_checksum_start_offset(skb));
+	unsigned int type = skb_shinfo(skb)->gso_type;
+
+	if (type & SKB_GSO_UDP_L4 || (!t && type & SKB_GSO_UDP))
+		return transport == IPPROTO_UDP;
+	if (t && !(type & (t->inner_protocol == htons(ETH_P_IP) ?
+			   SKB_GSO_TCPV4 : SKB_GSO_TCPV6)))
+		return false;
+	return transport == IPPROTO_TCP;
+}
+
+/* Return VIRTIO_NET_HDR_GSO_NONE for packets that metadata cannot describe. */
+static u8 tp4_meta_gso_type(const struct sk_buff *skb)
+{
+	unsigned int type = skb_shinfo(skb)->gso_type;
+	u8 ecn = type & SKB_GSO_TCP_ECN ? VIRTIO_NET_HDR_GSO_ECN : 0;
+	bool partial = skb->ip_summed == CHECKSUM_PARTIAL;
+	struct tp4_tunnel t;
+
+	type &= ~(SKB_GSO_TCP_ECN | SKB_GSO_TCP_FIXEDID | SKB_GSO_DODGY);
+	if (unlikely(tp4_meta_is_tunnel(skb))) {
+		if (!partial || !tp4_tunnel_find_skb(skb, &t) ||
+		    !tp4_meta_match_gso(skb, &t))
+			return VIRTIO_NET_HDR_GSO_NONE;
+		type = tp4_meta_inner_type(type, t.gso_type);
+	} else if (partial && !tp4_meta_match_gso(skb, NULL)) {
+		return VIRTIO_NET_HDR_GSO_NONE;
+	}
+	switch (type) {
 	case SKB_GSO_TCPV4:
 		return VIRTIO_NET_HDR_GSO_TCPV4 | ecn;
 	case SKB_GSO_TCPV6:
@@ -66,11 +118,26 @@ static u8 tp4_meta_gso_type(unsigned int type)
 	case SKB_GSO_UDP:
 		return VIRTIO_NET_HDR_GSO_UDP;
 	case SKB_GSO_UDP_L4:
-		return VIRTIO_NET_HDR_GSO_UDP_L4;
+		if (partial)
+			return VIRTIO_NET_HDR_GSO_UDP_L4;
+		fallthrough;
 	default:
 		return VIRTIO_NET_HDR_GSO_NONE;
 	}
 }
+
+/**
+ * tp4_meta_can_describe() - check whether a GSO packet can be sent again
+ * @skb:	the packet
+ *
+ * Context: Any. Does not change the skb.
+ * Return: true if its metadata would have a GSO type.
+ */
+bool tp4_meta_can_describe(const struct sk_buff *skb)
+{
+	return tp4_meta_gso_type(skb) != VIRTIO_NET_HDR_GSO_NONE;
+}
+EXPORT_SYMBOL_IF_KUNIT(tp4_meta_can_describe);
 
 /**
  * tp4_meta_from_skb() - write the metadata of a received skb
@@ -94,6 +161,8 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	u16 vlan_tci = 0, vlan_tpid = 0, tag_len = 0;
 	__be16 protocol = skb->protocol;
 	u32 flags = 0, hash = skb->hash;
+	struct tp4_tunnel tunnel;
+	u16 inner_start = 0;
 	u8 gso_type = 0;
 
 	to->tstamp = tp4_meta_stamp(skb, READ_ONCE(po->tp_tstamp), &flags);
@@ -124,6 +193,11 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 			flags |= TP4_META_CSUM_CRC32C;
 		csum_start = skb_checksum_start_offset(skb) + tag_len;
 		csum_offset = skb->csum_offset;
+		if (unlikely(tp4_meta_is_tunnel(skb)) &&
+		    tp4_tunnel_find_skb(skb, &tunnel)) {
+			flags |= TP4_META_TUNNEL;
+			inner_start = tunnel.inner_nh + tag_len;
+		}
 	} else if (skb->pkt_type != PACKET_OUTGOING &&
 		   skb_csum_unnecessary(skb)) {
 		flags |= TP4_META_RX_CSUM_VALID;
@@ -131,7 +205,7 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	if (skb_is_gso(skb)) {
 		flags |= TP4_META_GSO;
 		gso_size = skb_shinfo(skb)->gso_size;
-		gso_type = tp4_meta_gso_type(skb_shinfo(skb)->gso_type);
+		gso_type = tp4_meta_gso_type(skb);
 	}
 
 	to->flags = flags;
@@ -154,6 +228,8 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 	to->csum_offset = csum_offset;
 	to->gso_type = gso_type;
 	to->reserved0 = 0;
+	to->inner_start = inner_start;
+	to->reserved1 = 0;
 	memset(to->reserved, 0, sizeof(to->reserved));
 }
 EXPORT_SYMBOL_IF_KUNIT(tp4_meta_from_skb);
@@ -217,60 +293,70 @@ u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 	to->csum_offset = 0;
 	to->gso_type = 0;
 	to->reserved0 = 0;
+	to->inner_start = 0;
+	to->reserved1 = 0;
 	memset(to->reserved, 0, sizeof(to->reserved));
 	return flags;
 }
 
-/* Convert checksum and GSO metadata to a virtio_net_hdr. @header is the length
- * of the link layer header if the data does not include it.
+/**
+ * tp4_meta_read() - copy the request of a packet to send
+ * @from:	the metadata, in a frame that user space can write to
+ * @to:		set to the flags that request something, and to the members that
+ *		belong to them
+ *
+ * Reads each member once.
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL for an invalid flag or no GSO type.
  */
-static int tp4_meta_read(const struct tpacket4_meta *from, u32 flags,
-			 u32 header, struct virtio_net_hdr *hdr)
+int tp4_meta_read(const struct tpacket4_meta *from, struct tpacket4_meta *to)
+{
+	u32 flags = READ_ONCE(from->flags);
+
+	if (flags & ~(TP4_META_TX | TP4_META_RX) ||
+	    (flags & TP4_META_OF_CSUM && !(flags & TP4_META_CSUM)))
+		return -EINVAL;
+
+	to->flags = flags & TP4_META_TX;
+	if (flags & TP4_META_TX_LAUNCH)
+		to->tstamp = READ_ONCE(from->tstamp);
+	if (flags & TP4_META_CSUM) {
+		to->csum_start = READ_ONCE(from->csum_start);
+		to->csum_offset = READ_ONCE(from->csum_offset);
+	}
+	if (flags & TP4_META_GSO) {
+		to->gso_type = READ_ONCE(from->gso_type);
+		to->gso_size = READ_ONCE(from->gso_size);
+		if (to->gso_type == VIRTIO_NET_HDR_GSO_NONE)
+			return -EINVAL;
+	}
+	if (flags & TP4_META_TUNNEL)
+		to->inner_start = READ_ONCE(from->inner_start);
+	return 0;
+}
+
+/* Convert a checksum and GSO request to a virtio_net_hdr. */
+static int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *m, u32 header,
+				struct virtio_net_hdr *hdr)
 {
 	bool le = virtio_legacy_is_little_endian();
 	u32 start;
 
 	memset(hdr, 0, sizeof(*hdr));
-	if (flags & TP4_META_CSUM) {
-		start = header + READ_ONCE(from->csum_start);
+	if (m->flags & TP4_META_CSUM) {
+		start = header + m->csum_start;
 		if (start > U16_MAX)
 			return -EINVAL;
 		hdr->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
 		hdr->csum_start = __cpu_to_virtio16(le, start);
-		hdr->csum_offset =
-			__cpu_to_virtio16(le, READ_ONCE(from->csum_offset));
+		hdr->csum_offset = __cpu_to_virtio16(le, m->csum_offset);
 	}
-	if (flags & TP4_META_GSO) {
-		hdr->gso_type = READ_ONCE(from->gso_type);
-		if (hdr->gso_type == VIRTIO_NET_HDR_GSO_NONE)
-			return -EINVAL;
-		hdr->gso_size =
-			__cpu_to_virtio16(le, READ_ONCE(from->gso_size));
+	if (m->flags & TP4_META_GSO) {
+		hdr->gso_type = m->gso_type;
+		hdr->gso_size = __cpu_to_virtio16(le, m->gso_size);
 	}
 	return 0;
-}
-
-/**
- * tp4_meta_to_vnet_hdr() - convert the metadata of a packet for a driver
- * @from:	the metadata, in a frame that user space can write to
- * @hdr:	set to the checksum and GSO request
- *
- * Reads each member once.
- *
- * Context: Any.
- * Return: 0, -EINVAL if the metadata is invalid, or -EOPNOTSUPP for a launch
- * time, which no driver supports.
- */
-int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
-			 struct virtio_net_hdr *hdr)
-{
-	u32 flags = READ_ONCE(from->flags);
-
-	if (flags & ~(TP4_META_TX | TP4_META_RX))
-		return -EINVAL;
-	if (flags & TP4_META_TX_LAUNCH)
-		return -EOPNOTSUPP;
-	return tp4_meta_read(from, flags, 0, hdr);
 }
 
 /* Check for the checksum of a TCP or UDP header. */
@@ -285,6 +371,82 @@ static bool tp4_meta_csum_is_of(const struct sk_buff *skb, u8 proto)
 	default:
 		return false;
 	}
+}
+
+static int tp4_meta_set_tunnel(struct sk_buff *skb, u32 inner_nh)
+{
+	u32 start = skb_checksum_start_offset(skb);
+	struct tp4_tunnel t;
+
+	if (!tp4_tunnel_find(skb, inner_nh, start, &t) ||
+	    (skb_is_gso(skb) && !tp4_meta_match_gso(skb, &t)))
+		return -EINVAL;
+	if (!skb_csum_is_sctp(skb) && !tp4_meta_csum_is_of(skb, t.transport))
+		return -EINVAL;
+	tp4_tunnel_set(skb, &t);
+	return 0;
+}
+
+/* Request a CRC32c instead of a checksum. Devices find it by the headers. */
+static int tp4_meta_set_crc32c(struct sk_buff *skb, u32 inner_nh)
+{
+#if IS_ENABLED(CONFIG_IP_SCTP)
+	u32 start = skb_checksum_start_offset(skb);
+	struct tp4_tunnel t;
+	int transport;
+
+	if (skb_is_gso(skb) ||
+	    !pskb_may_pull(skb, start + sizeof(struct sctphdr)) ||
+	    skb->csum_offset != offsetof(struct sctphdr, checksum))
+		return -EINVAL;
+	if (!inner_nh)
+		transport = tp4_transport_at(skb, start);
+	else
+		transport = tp4_tunnel_find(skb, inner_nh, start, &t) ?
+			    t.transport : -1;
+	if (transport != IPPROTO_SCTP)
+		return -EINVAL;
+	skb->csum_not_inet = 1;
+	return 0;
+#else
+	return -EINVAL;
+#endif
+}
+
+/**
+ * tp4_meta_apply() - apply the checksum and GSO request of a packet to its skb
+ * @m:		the request, from tp4_meta_read()
+ * @skb:	the complete packet, with its device and its network header
+ * @header:	length of the link layer header if the data did not include it
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL if the request is invalid for the packet.
+ */
+int tp4_meta_apply(const struct tpacket4_meta *m, struct sk_buff *skb,
+		   u32 header)
+{
+	u32 inner_nh = m->flags & TP4_META_TUNNEL ? header + m->inner_start : 0;
+	struct virtio_net_hdr hdr;
+	int err;
+
+	if (!(m->flags & (TP4_META_CSUM | TP4_META_GSO)))
+		return 0;
+	err = tp4_meta_to_vnet_hdr(m, header, &hdr);
+	if (!err)
+		err = virtio_net_hdr_to_skb(skb, &hdr,
+					    virtio_legacy_is_little_endian());
+	if (err)
+		return err;
+	if (hdr.gso_type)
+		virtio_net_hdr_set_proto(skb, &hdr);
+	if (likely(!(m->flags & TP4_META_OF_CSUM)))
+		return skb_is_gso(skb) && skb->ip_summed == CHECKSUM_PARTIAL &&
+		       !tp4_meta_match_gso(skb, NULL) ? -EINVAL : 0;
+	if (m->flags & TP4_META_CSUM_CRC32C)
+		err = tp4_meta_set_crc32c(skb, inner_nh);
+	if (!err && m->flags & TP4_META_TUNNEL)
+		err = tp4_meta_set_tunnel(skb, inner_nh);
+	return err;
 }
 
 /* Check whether each device that offloads checksums has this one: that of TCP or
@@ -327,32 +489,21 @@ static bool tp4_meta_csum_is_usual(const struct sk_buff *skb)
 int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 		    const struct sock *sk, u32 header)
 {
-	u32 flags = READ_ONCE(from->flags);
-	struct virtio_net_hdr hdr;
+	struct tpacket4_meta m;
 	int err;
 
-	if (flags & ~(TP4_META_TX | TP4_META_RX))
-		return -EINVAL;
+	err = tp4_meta_read(from, &m);
+	if (err)
+		return err;
 
-	if (flags & TP4_META_TX_LAUNCH) {
+	if (m.flags & TP4_META_TX_LAUNCH) {
 		if (!sock_flag(sk, SOCK_TXTIME))
 			return -EINVAL;
-		skb_set_delivery_type_by_clockid(skb, READ_ONCE(from->tstamp),
-						 sk->sk_clockid);
+		skb_set_delivery_type_by_clockid(skb, m.tstamp, sk->sk_clockid);
 	}
-
-	if (!(flags & (TP4_META_CSUM | TP4_META_GSO)))
-		return 0;
-	err = tp4_meta_read(from, flags, header, &hdr);
-	if (err)
+	err = tp4_meta_apply(&m, skb, header);
+	if (err || skb->ip_summed != CHECKSUM_PARTIAL || skb_is_gso(skb) ||
+	    m.flags & TP4_META_OF_CSUM)
 		return err;
-	err = virtio_net_hdr_to_skb(skb, &hdr,
-				    virtio_legacy_is_little_endian());
-	if (err)
-		return err;
-	if (hdr.gso_type)
-		virtio_net_hdr_set_proto(skb, &hdr);
-	else if (!tp4_meta_csum_is_usual(skb))
-		return skb_checksum_help(skb);
-	return 0;
+	return tp4_meta_csum_is_usual(skb) ? 0 : skb_checksum_help(skb);
 }

@@ -5,7 +5,6 @@
 #include <linux/if_packet.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
-#include <linux/virtio_net.h>
 #include <net/sock.h>
 
 /* Flags that are ignored on Tx, so that received packets can be sent unchanged
@@ -25,8 +24,10 @@ void tp4_meta_from_skb(struct tpacket4_meta *to, struct sk_buff *skb,
 		       const struct net_device *orig_dev);
 u32 tp4_meta_from_data(struct tpacket4_meta *to, const void *data, u32 len,
 		       const struct net_device *dev);
-int tp4_meta_to_vnet_hdr(const struct tpacket4_meta *from,
-			 struct virtio_net_hdr *hdr);
+bool tp4_meta_can_describe(const struct sk_buff *skb);
+int tp4_meta_read(const struct tpacket4_meta *from, struct tpacket4_meta *to);
+int tp4_meta_apply(const struct tpacket4_meta *m, struct sk_buff *skb,
+		   u32 header);
 int tp4_meta_to_skb(const struct tpacket4_meta *from, struct sk_buff *skb,
 		    const struct sock *sk, u32 header);
 

@@ -90,30 +90,32 @@ static int tp4_offload_check_gso(const struct tp4_frame_set *p,
 int tp4f_get_offload(const struct tp4_frame_set *p,
 		     const struct net_device *dev, struct tp4_offload *o)
 {
-	bool le = virtio_legacy_is_little_endian();
 	u32 len = tp4f_packet_len(p);
-	struct virtio_net_hdr hdr;
+	struct tpacket4_meta m;
 	int err;
 
 	memset(o, 0, sizeof(*o));
-	err = tp4f_get_vnet_hdr(p, &hdr);
+	err = tp4f_get_meta(p, &m);
 	if (err)
 		return err;
+	if (!m.flags)
+		return tp4f_check_len(p, dev, len);
 	/* Segmentation requires a checksum request. */
-	if (!hdr.flags)
-		return hdr.gso_type ? -EOPNOTSUPP : tp4f_check_len(p, dev, len);
+	if (!(m.flags & TP4_META_CSUM) ||
+	    m.flags & (TP4_META_CSUM_CRC32C | TP4_META_TUNNEL))
+		return -EOPNOTSUPP;
 
-	o->start = __virtio16_to_cpu(le, hdr.csum_start);
-	o->csum_offset = __virtio16_to_cpu(le, hdr.csum_offset);
+	o->start = m.csum_start;
+	o->csum_offset = m.csum_offset;
 	/* Same as virtio_net_hdr_to_skb() */
 	if (o->start < ETH_HLEN + sizeof(struct iphdr) ||
 	    o->start + o->csum_offset + sizeof(__sum16) > len)
 		return -EINVAL;
-	if (!hdr.gso_type)
+	if (!(m.flags & TP4_META_GSO))
 		return tp4f_check_len(p, dev, len);
 
-	o->gso_type = hdr.gso_type;
-	o->mss = __virtio16_to_cpu(le, hdr.gso_size);
+	o->gso_type = m.gso_type;
+	o->mss = m.gso_size;
 	return tp4_offload_check_gso(p, dev, len, o);
 }
 EXPORT_SYMBOL_GPL(tp4f_get_offload);

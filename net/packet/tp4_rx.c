@@ -9,6 +9,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/timer.h>
+#include <net/gso.h>
 #include <net/sock.h>
 
 #include "internal.h"
@@ -201,19 +202,11 @@ bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
 	return tp4_pack_room(q, tp4_pack_bytes(q, len), pow_off);
 }
 
-/**
- * tp4_rcv() - packet hook of a socket with a V4 Rx ring
- * @skb:	the packet
- * @dev:	its device
- * @pt:		the hook of the socket, or of the chosen fanout member
- * @orig_dev:	the device that received it
- *
- * Context: Softirq, or process context with bottom halves disabled; RCU read
- * side.
- * Return: 0.
+/* Packet hook of a socket with a V4 Rx ring, in softirq, or in process context
+ * with bottom halves disabled, on the RCU read side
  */
-int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
-	    struct packet_type *pt, struct net_device *orig_dev)
+static int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
+		   struct packet_type *pt, struct net_device *orig_dev)
 {
 	enum skb_drop_reason reason = SKB_CONSUMED;
 	struct sock *sk = pt->af_packet_priv;
@@ -284,4 +277,78 @@ restore:
 drop:
 	sk_skb_reason_drop(sk, skb, reason);
 	return 0;
+}
+
+/* Segment a GSO packet, and compute the checksums. This may write to the headers,
+ * which others share, so they are copied.
+ * Return: the segments, with their data where that of @skb is, or NULL.
+ */
+static struct sk_buff *tp4_rx_segment(struct sk_buff *skb)
+{
+	struct sk_buff *segs, *seg, *whole;
+	int header = 0;
+
+	/* What the device has to encrypt cannot be sent again in any form. */
+	if (skb_shinfo(skb)->gso_type & SKB_GSO_ESP)
+		return NULL;
+	whole = pskb_copy(skb, GFP_ATOMIC);
+	if (!whole)
+		return NULL;
+	if (dev_has_header(skb->dev))
+		header = skb->data - skb_mac_header(skb);
+	__skb_push(whole, header);
+	segs = skb_gso_segment(whole, NETIF_F_SG);
+	consume_skb(whole);
+	if (IS_ERR_OR_NULL(segs))
+		return NULL;
+
+	for (seg = segs; seg; seg = seg->next) {
+		if (seg->ip_summed == CHECKSUM_PARTIAL &&
+		    skb_csum_hwoffload_help(seg, 0)) {
+			kfree_skb_list(segs);
+			return NULL;
+		}
+		__skb_pull(seg, header);
+	}
+	return segs;
+}
+
+/* tp4_rcv() for a ring whose packets can be sent again: it gets the segments of
+ * a GSO packet that metadata cannot describe.
+ */
+static int tp4_rcv_sendable(struct sk_buff *skb, struct net_device *dev,
+			    struct packet_type *pt, struct net_device *orig_dev)
+{
+	struct sk_buff *segs, *next;
+
+	if (likely(!skb_is_gso(skb) || tp4_meta_can_describe(skb)))
+		return tp4_rcv(skb, dev, pt, orig_dev);
+
+	segs = tp4_rx_segment(skb);
+	if (unlikely(!segs))
+		return tp4_rcv(skb, dev, pt, orig_dev);
+	consume_skb(skb);
+	skb_list_walk_safe(segs, segs, next) {
+		skb_mark_not_on_list(segs);
+		tp4_rcv(segs, dev, pt, orig_dev);
+	}
+	return 0;
+}
+
+/**
+ * tp4_rx_set_hook() - set the packet hook of a socket with a V4 Rx ring
+ * @po:	the packet socket; without the ring, nothing is done
+ *
+ * The packets of a packed ring cannot be sent: their metadata is not at the
+ * start of a frame. It gets GSO packets whole, as a ring without metadata does.
+ *
+ * Context: Under pg_vec_lock, while the hook is not registered.
+ */
+void tp4_rx_set_hook(struct packet_sock *po)
+{
+	const struct tp4_queue *q = po->tp4_queue[TP4_RX];
+
+	if (q)
+		po->prot_hook.func = q->meta && !q->packed ?
+				     tp4_rcv_sendable : tp4_rcv;
 }

@@ -30,7 +30,6 @@ u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len);
 /* Without CONFIG_PACKET_V4 all calls are optimized out. */
 bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
 		 unsigned int pow_off);
-int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
-	    struct packet_type *pt, struct net_device *orig_dev);
+void tp4_rx_set_hook(struct packet_sock *po);
 
 #endif

@@ -40,7 +40,6 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tpacket4.h>
-#include <linux/virtio_net.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <net/netdev_rx_queue.h>
@@ -594,12 +593,12 @@ void xsk_tp4_flush(struct xsk_buff_pool *pool)
  */
 static noinline int xsk_tp4_do_more(struct tp4_frame_set *p)
 {
-	struct virtio_net_hdr hdr = {};
+	struct tpacket4_meta m = {};
 	int err = 0;
 
 	if (tp4f_has_meta(p))
-		err = tp4f_get_vnet_hdr(p, &hdr);
-	if (!err && (hdr.flags || hdr.gso_type))
+		err = tp4f_get_meta(p, &m);
+	if (!err && m.flags)
 		err = -EOPNOTSUPP;
 	if (!err && tp4f_wants_stamp(p))
 		tp4f_stamp(p);

@@ -69,7 +69,9 @@ pub struct Meta {
     pub csum_offset: u16,
     pub gso_type: u8,
     reserved0: u8,
-    reserved: [u32; 3],
+    pub inner_start: u16,
+    reserved1: u16,
+    reserved: [u32; 2],
 }
 
 /// Counters of a socket. Reading them sets them to 0.

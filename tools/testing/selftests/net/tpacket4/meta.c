@@ -615,7 +615,10 @@ TEST_F(meta, invalid_requests)
 	static const struct tpacket4_meta bad[] = {
 		{ .flags = 0x80000000 },
 		{ .flags = TP4_META_TX_LAUNCH << 1 },
-		{ .flags = TP4_META_GSO << 2 },
+		{ .flags = TP4_META_TUNNEL << 1 },
+		/* alone */
+		{ .flags = TP4_META_TUNNEL, .inner_start = L3 },
+		{ .flags = TP4_META_CSUM_CRC32C },
 		/* no SO_TXTIME */
 		{ .flags = TP4_META_TX_LAUNCH, .tstamp = 1 },
 		{ .flags = TP4_META_CSUM | TP4_META_CSUM_CRC32C,

@@ -6,6 +6,7 @@
 #define TPACKET4_META_H
 
 #include "common.h"
+#include "wire.h"
 
 #include <linux/if_arp.h>
 #include <linux/virtio_net.h>
@@ -21,55 +22,6 @@ static inline __u64 real_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-static inline void put16(char *p, unsigned int v)
-{
-	p[0] = v >> 8;
-	p[1] = v;
-}
-
-static inline unsigned int sum_up(const char *p, size_t len, unsigned int sum)
-{
-	const unsigned char *u = (const unsigned char *)p;
-	size_t i;
-
-	for (i = 0; i < len; i++)
-		sum += i & 1 ? u[i] : u[i] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
-
-static inline int check_at(int proto)
-{
-	return proto == IPPROTO_TCP ? 16 : 6;
-}
-
-static inline int header_len(int proto)
-{
-	return proto == IPPROTO_TCP ? 20 : 8;
-}
-
-/* Checksum of addresses, protocol and length */
-static inline unsigned int pseudo_sum(const char *ip, int proto, size_t len)
-{
-	return sum_up(ip + 12, 8, proto + len);
-}
-
-/* The header of a packet of @len bytes behind IP, with @check for a checksum */
-static inline void fill_l4(char *l4, int proto, size_t len, unsigned int check)
-{
-	memset(l4, 0, header_len(proto));
-	put16(l4, 1000);
-	put16(l4 + 2, 2000);
-	if (proto == IPPROTO_TCP) {
-		l4[12] = 0x50;
-		l4[13] = 0x10;
-	} else {
-		put16(l4 + 4, len);
-	}
-	put16(l4 + check_at(proto), check);
 }
 
 /* An IPv4 packet of TCP or UDP. Its transport checksum only covers the pseudo
@@ -173,7 +125,9 @@ static inline void expect_fields(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, m->csum_start);
 	EXPECT_EQ(0, m->csum_offset);
 	EXPECT_EQ(0, m->gso_type);
+	EXPECT_EQ(0, m->inner_start);
 	EXPECT_EQ(0, m->reserved0);
+	EXPECT_EQ(0, m->reserved1);
 	EXPECT_EQ(0, memcmp(m->reserved, zeroes, sizeof(zeroes)));
 	if (!(m->flags & TP4_META_RX_HASH))
 		EXPECT_EQ(0U, m->hash);

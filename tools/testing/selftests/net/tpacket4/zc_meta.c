@@ -467,7 +467,7 @@ TEST_F(zc_meta, invalid_requests)
 {
 	static const struct tpacket4_meta bad[] = {
 		{ .flags = 0x80000000 },
-		{ .flags = TP4_META_GSO << 2 },
+		{ .flags = TP4_META_TUNNEL << 1 },
 		{ .flags = TP4_META_CSUM | TP4_META_CSUM_CRC32C,
 		  .csum_start = L4, .csum_offset = 8 },
 		/* beyond the packet, by one byte and by far */
