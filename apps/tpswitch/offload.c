@@ -22,6 +22,10 @@
 #define TCP_PSH		0x08
 #define TCP_CWR		0x80
 
+#define GRE_CSUM	0x80	/* in the first byte */
+
+#define CRC32C_POLY	0x82f63b78	/* bit-reversed */
+
 static u16 get16(const u8 *p)
 {
 	return p[0] << 8 | p[1];
@@ -85,9 +89,16 @@ static u16 fold(u64 s)
 bool sw_meta_ok(const struct tpacket4_meta *meta, u32 len)
 {
 	u8 type = meta->gso_type & ~VIRTIO_NET_HDR_GSO_ECN;
+	u32 size = meta->flags & TP4_META_CSUM_CRC32C ? 4 : 2;
 
 	if ((meta->flags & TP4_META_CSUM) &&
-	    (u32)meta->csum_start + meta->csum_offset + 2 > len)
+	    (u32)meta->csum_start + meta->csum_offset + size > len)
+		return false;
+	if ((meta->flags & (TP4_META_CSUM_CRC32C | TP4_META_TUNNEL)) &&
+	    !(meta->flags & TP4_META_CSUM))
+		return false;
+	if ((meta->flags & TP4_META_TUNNEL) &&
+	    meta->inner_start >= meta->csum_start)
 		return false;
 	if (!(meta->flags & TP4_META_GSO))
 		return true;
@@ -119,24 +130,29 @@ void sw_meta_copy(struct tpacket4_meta *to, const struct tpacket4_meta *from,
 struct headers {
 	u32 l3;
 	u32 l4;
-	u32 len;	/* of all of them */
+	u32 len;	/* of all of them, of TCP and UDP */
 	bool ipv6;
 	u8 proto;
 };
 
-static bool find_headers(const u8 *p, u32 len, struct headers *h)
+/* Find the network header; return its type, or 0. */
+static u16 find_network(const u8 *p, u32 len, struct headers *h)
 {
 	u16 type;
 
-	h->l3 = ETH_HLEN;
-	for (;;) {
-		if (h->l3 + 40 > len)
-			return false;
+	for (h->l3 = ETH_HLEN; h->l3 + 40 <= len; h->l3 += 4) {
 		type = get16(p + h->l3 - 2);
 		if (type != ETH_P_8021Q && type != ETH_P_8021AD)
-			break;
-		h->l3 += 4;
+			return type;
 	}
+	return 0;
+}
+
+/* Find what is behind the IP header at h->l3. */
+static bool find_ip(const u8 *p, u32 len, u16 type, struct headers *h)
+{
+	if (h->l3 + 40 > len)
+		return false;
 	h->ipv6 = type == ETH_P_IPV6;
 	if (h->ipv6) {
 		h->proto = p[h->l3 + 6];
@@ -156,6 +172,11 @@ static bool find_headers(const u8 *p, u32 len, struct headers *h)
 	} else {
 		return false;
 	}
+	return true;
+}
+
+static bool find_transport(const u8 *p, u32 len, struct headers *h)
+{
 	if (h->proto == IPPROTO_TCP && h->l4 + 20 <= len)
 		h->len = h->l4 + (p[h->l4 + 12] >> 4) * 4;
 	else if (h->proto == IPPROTO_UDP)
@@ -166,35 +187,91 @@ static bool find_headers(const u8 *p, u32 len, struct headers *h)
 	       h->len <= len;
 }
 
+/*
+ * Find the headers around the packet in a tunnel, which starts at @inner; false if they
+ * are of no tunnel that has segments. MPLS labels are the same in all segments: then
+ * outer->proto is 0.
+ */
+static bool find_outer(const u8 *p, u32 inner, struct headers *outer)
+{
+	u16 type = find_network(p, inner + 40, outer);
+
+	if (type == ETH_P_MPLS_UC || type == ETH_P_MPLS_MC) {
+		outer->proto = 0;
+		return true;
+	}
+	if (!find_ip(p, inner + 20, type, outer))
+		return false;
+	switch (outer->proto) {
+	case IPPROTO_UDP:
+		return outer->l4 + 8 <= inner;
+	case IPPROTO_GRE:
+		if (outer->l4 + 4 > inner)
+			return false;
+		return !(p[outer->l4] & GRE_CSUM) || outer->l4 + 8 <= inner;
+	case IPPROTO_IPIP:
+	case IPPROTO_IPV6:
+		return outer->l4 == inner;
+	default:
+		return false;
+	}
+}
+
+/* Store a checksum of @p, from the sum of all else that it covers. */
+static void put_csum(u8 *p, u32 len, u32 offset, u64 s, bool udp)
+{
+	u16 csum;
+
+	put16(p + offset, 0);
+	csum = fold(sum(p, len, s));
+	/* A UDP checksum of 0 means that there is none. */
+	put16(p + offset, csum || !udp ? csum : 0xffff);
+}
+
+/* Finish the IP header of a segment; return the sum of its pseudo header. */
+static u64 finish_ip(u8 *p, u32 len, const struct headers *h, u32 number)
+{
+	u64 s = h->proto + len - h->l4;
+	u8 *ip = p + h->l3;
+
+	if (h->ipv6) {
+		put16(ip + 4, len - h->l3 - 40);
+		return sum(ip + 8, 32, s);
+	}
+	put16(ip + 2, len - h->l3);
+	put16(ip + 4, get16(ip + 4) + number);
+	put_csum(ip, h->l4 - h->l3, 10, 0, false);
+	return sum(ip + 12, 8, s);
+}
+
 /* Finish the headers of a segment. */
 static void finish(u8 *p, u32 len, const struct headers *h, u32 number)
 {
-	u32 l4_len = len - h->l4;
-	u64 s = h->proto + l4_len;
-	u8 *csum;
+	u64 s = finish_ip(p, len, h, number);
+	bool udp = h->proto == IPPROTO_UDP;
 
-	if (h->ipv6) {
-		put16(p + h->l3 + 4, len - h->l3 - 40);
-		s = sum(p + h->l3 + 8, 32, s);
-	} else {
-		u8 *ip = p + h->l3;
+	if (udp)
+		put16(p + h->l4 + 4, len - h->l4);
+	put_csum(p + h->l4, len - h->l4, udp ? 6 : 16, s, udp);
+}
 
-		put16(ip + 2, len - h->l3);
-		put16(ip + 4, get16(ip + 4) + number);
-		put16(ip + 10, 0);
-		put16(ip + 10, fold(sum(ip, h->l4 - h->l3, 0)));
-		s = sum(ip + 12, 8, s);
+/* Finish those around it, after the others. */
+static void finish_outer(u8 *p, u32 len, const struct headers *outer,
+			 u32 number)
+{
+	u8 *l4 = p + outer->l4;
+	u64 s;
+
+	if (!outer->proto)
+		return;
+	s = finish_ip(p, len, outer, number);
+	if (outer->proto == IPPROTO_UDP) {
+		put16(l4 + 4, len - outer->l4);
+		if (get16(l4 + 6))
+			put_csum(l4, len - outer->l4, 6, s, true);
+	} else if (outer->proto == IPPROTO_GRE && (*l4 & GRE_CSUM)) {
+		put_csum(l4, len - outer->l4, 4, 0, false);
 	}
-	if (h->proto == IPPROTO_UDP) {
-		put16(p + h->l4 + 4, l4_len);
-		csum = p + h->l4 + 6;
-	} else {
-		csum = p + h->l4 + 16;
-	}
-	put16(csum, 0);
-	s = fold(sum(p + h->l4, l4_len, s));
-	/* A UDP checksum of 0 means that there is none. */
-	put16(csum, s || h->proto != IPPROTO_UDP ? s : 0xffff);
 }
 
 /**
@@ -233,18 +310,38 @@ static void copy(u8 *to, const struct sw_packet *pkt, u32 at, u32 len)
 	}
 }
 
+/* Find the headers of a packet and, if it is in a tunnel, those around it. */
+static bool find_headers(const u8 *p, u32 len, const struct tpacket4_meta *meta,
+			 struct headers *h, struct headers *outer)
+{
+	u16 type;
+
+	outer->proto = 0;
+	if (meta->flags & TP4_META_TUNNEL) {
+		if (meta->inner_start + 40U > len ||
+		    !find_outer(p, meta->inner_start, outer))
+			return false;
+		h->l3 = meta->inner_start;
+		type = p[h->l3] >> 4 == 4 ? ETH_P_IP : ETH_P_IPV6;
+	} else {
+		type = find_network(p, len, h);
+	}
+	return find_ip(p, len, type, h) && find_transport(p, len, h) &&
+	       (!(meta->flags & TP4_META_CSUM) || h->l4 == meta->csum_start);
+}
+
 /* Deliver segments from the byte *at on, until the budget is used up. */
 static bool segment(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
 {
 	static u8 head[MAX_HEADERS], buf[SW_LEN];
 	const u32 size = pkt->meta->gso_size, len = pkt->len;
-	struct headers h;
+	struct headers h, outer;
 	u32 part, i;
 
 	part = len < sizeof(head) ? len : sizeof(head);
 	/* It may change at any time, so it is looked at where it does not. */
 	copy(head, pkt, 0, part);
-	if (!find_headers(head, part, &h) || h.len >= len) {
+	if (!find_headers(head, part, pkt->meta, &h, &outer) || h.len >= len) {
 		*at = 0;
 		return false;
 	}
@@ -268,6 +365,7 @@ static bool segment(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
 				tcp[13] &= ~TCP_CWR;
 		}
 		finish(buf, h.len + part, &h, i);
+		finish_outer(buf, h.len + part, &outer, i);
 		if (!output(out, buf, h.len + part)) {
 			*at = 0;
 			return false;
@@ -275,6 +373,41 @@ static bool segment(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
 	}
 	*at = 0;
 	return true;
+}
+
+static u32 crc32c(const u8 *p, u32 len)
+{
+	u32 crc = ~0U;
+	int bit;
+
+	while (len--) {
+		crc ^= *p++;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? CRC32C_POLY : 0);
+	}
+	return ~crc;
+}
+
+/*
+ * Write the checksum of a packet, or of the packet in a tunnel: those around it are
+ * right once that is there.
+ */
+static void write_csum(u8 *p, u32 len, const struct tpacket4_meta *meta)
+{
+	u8 *at = p + meta->csum_start + meta->csum_offset;
+	u32 crc;
+	u16 csum;
+
+	p += meta->csum_start;
+	len -= meta->csum_start;
+	if (meta->flags & TP4_META_CSUM_CRC32C) {
+		memset(at, 0, 4);
+		crc = htole32(crc32c(p, len));
+		memcpy(at, &crc, sizeof(crc));
+		return;
+	}
+	csum = fold(sum(p, len, 0));
+	put16(at, csum ? csum : 0xffff);
 }
 
 /**
@@ -290,15 +423,10 @@ bool sw_offload(struct sw_port *out, const struct sw_packet *pkt, u32 *at)
 {
 	const struct tpacket4_meta *meta = pkt->meta;
 	static u8 buf[SW_LEN];
-	u16 csum;
 
-	if (meta->flags & TP4_META_CSUM_CRC32C)
-		return false;
 	if (meta->flags & TP4_META_GSO)
 		return segment(out, pkt, at);
 	copy(buf, pkt, 0, pkt->len);
-	csum = fold(sum(buf + meta->csum_start, pkt->len - meta->csum_start,
-			0));
-	put16(buf + meta->csum_start + meta->csum_offset, csum ? csum : 0xffff);
+	write_csum(buf, pkt->len, meta);
 	return output(out, buf, pkt->len);
 }

@@ -335,6 +335,7 @@ case $what in
 esac
 bad=0
 if [ "$what" != net ]; then
+	[ $# -gt 0 ] || ./offload_test || bad=1
 	./swtest ./tpswitch-asan "$@" || bad=1
 fi
 [ "$what" != swtest ] || exit $bad
