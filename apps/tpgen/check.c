@@ -74,6 +74,18 @@ static void set_protocol(struct packet_spec *pkt, const struct given_packet *giv
 		pkt->protocol = IPPROTO_ICMPV6;
 }
 
+static void raise_sizes(struct packet_spec *pkt, unsigned int min)
+{
+	unsigned int i;
+
+	if (pkt->size.max < min)
+		pkt->size.max = min;
+	pkt->size.min = min;
+	for (i = 0; i < pkt->nr_sizes; i++)
+		if (pkt->sizes[i] < min)
+			pkt->sizes[i] = min;
+}
+
 static void finish_packet(struct config *cfg, const struct given_packet *given)
 {
 	static char src4[] = "10.0.0.1", dst4[] = "10.1.0.1";
@@ -97,9 +109,10 @@ static void finish_packet(struct config *cfg, const struct given_packet *given)
 	set_random(pkt, given->random);
 	pkt->run = clock_ns(CLOCK_REALTIME) / 1000 ^ getpid();
 	min = vary_min_size(pkt);
-	if (pkt->size.min < min && !pkt->imix && pkt->size.min == MIN_FRAME &&
-	    pkt->size.max == MIN_FRAME)
-		pkt->size.min = pkt->size.max = min;	/* the default */
+	/* The default, and the small packets of the simple IMIX, grow. */
+	if (pkt->size.min < min && pkt->size.min == MIN_FRAME &&
+	    (pkt->imix || (pkt->size.max == MIN_FRAME && !pkt->nr_sizes)))
+		raise_sizes(pkt, min);
 	if (pkt->size.min < min)
 		errx(2, "length: the headers of these packets have %u bytes",
 		     min);

@@ -95,7 +95,7 @@ static void write_streams(FILE *f, const struct run *r)
 		putc('}', f);
 		comma = ",";
 	}
-	putc(']', f);
+	fprintf(f, "],\n \"lost_after_last\": %llu", report_tail(r, streams, n));
 	free(streams);
 }
 

@@ -18,6 +18,7 @@ enum {
 	OPT_TTL,
 	OPT_TOS,
 	OPT_RANDOM,
+	OPT_SEED,
 	OPT_SEQ,
 	OPT_STREAM,
 	OPT_POISSON,
@@ -53,6 +54,7 @@ static const struct option options[] = {
 	{ "ttl", required_argument, NULL, OPT_TTL },
 	{ "tos", required_argument, NULL, OPT_TOS },
 	{ "random", required_argument, NULL, OPT_RANDOM },
+	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "frames", required_argument, NULL, 'F' },
 	{ "seq", no_argument, NULL, OPT_SEQ },
 	{ "stream", required_argument, NULL, OPT_STREAM },
@@ -106,15 +108,6 @@ unsigned int one_of(const char *what, const char *s, const char *const *names)
 	errx(2, "--%s: '%s' is not known; see --help", what, s);
 }
 
-static void set_length(struct packet_spec *pkt, const char *s)
-{
-	pkt->imix = !strcmp(s, "imix");
-	if (pkt->imix)
-		pkt->size.min = pkt->size.max = MIN_FRAME;
-	else
-		parse_range("length", s, 14, 65535, &pkt->size);
-}
-
 static void set_address(const char *what, char *s, struct address *a,
 			struct range *port, struct given *given)
 {
@@ -137,7 +130,7 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 {
 	switch (c) {
 	case 'l':
-		set_length(pkt, arg);
+		parse_sizes(arg, pkt);
 		break;
 	case '4':
 	case '6':
@@ -277,6 +270,10 @@ static void other_option(struct config *cfg, int c, char *arg,
 		break;
 	case OPT_SPIN:
 		cfg->spin = true;
+		break;
+	case OPT_SEED:
+		cfg->seed = parse_number("seed", arg, 0, UINT32_MAX);
+		given->packets = true;
 		break;
 	case OPT_SEQ:
 		cfg->pkt.seq = true;

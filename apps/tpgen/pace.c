@@ -26,7 +26,7 @@ void pace_init(struct pace *p, const struct config *cfg, __u64 speed,
 
 	memset(p, 0, sizeof(*p));
 	p->poisson = cfg->poisson;
-	p->seed = 0x9e3779b97f4a7c15ull * (nr + 1);
+	p->seed = seed_of(cfg, nr, 0x9e3779b97f4a7c15ull);
 	p->limited = cfg->rate.unit != RATE_MAX;
 	switch (cfg->rate.unit) {
 	case RATE_MAX:

@@ -6,13 +6,6 @@
 
 #define TCP_ACK		0x10
 
-/* Simple IMIX: 7 small, 4 medium and 1 large packet, without CRC */
-static const __u16 imix[] = {
-	60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590,
-};
-
-#define IMIX_SIZES	(sizeof(imix) / sizeof(*imix))
-
 static unsigned int l4_len(const struct packet_spec *pkt)
 {
 	return pkt->protocol == IPPROTO_TCP ? 20 : 8;
@@ -39,7 +32,7 @@ unsigned int vary_min_size(const struct packet_spec *pkt)
  */
 unsigned int vary_max_size(const struct packet_spec *pkt)
 {
-	return pkt->imix ? 1514 : pkt->size.max;
+	return pkt->size.max;
 }
 
 /**
@@ -53,11 +46,11 @@ double vary_mean_size(const struct packet_spec *pkt)
 	double sum = 0;
 	unsigned int i;
 
-	if (!pkt->imix)
+	if (!pkt->nr_sizes)
 		return (pkt->size.min + (double)pkt->size.max) / 2;
-	for (i = 0; i < IMIX_SIZES; i++)
-		sum += imix[i];
-	return sum / IMIX_SIZES;
+	for (i = 0; i < pkt->nr_sizes; i++)
+		sum += pkt->sizes[i];
+	return sum / pkt->nr_sizes;
 }
 
 static void add_field(struct vary *v, const struct range *r, __u16 offset,
@@ -249,14 +242,12 @@ void vary_init(struct vary *v, const struct config *cfg, unsigned int nr)
 	const struct packet_spec *pkt = &cfg->pkt;
 
 	memset(v, 0, sizeof(*v));
-	v->seed = 0xd1b54a32d192ed03ull * (nr + 1);
-	v->size = pkt->imix ? imix[0] : pkt->size.min;
-	if (pkt->imix) {
-		v->sizes = imix;
-		v->nr_sizes = IMIX_SIZES;
-	}
+	v->seed = seed_of(cfg, nr, 0xd1b54a32d192ed03ull);
+	v->size = pkt->nr_sizes ? pkt->sizes[0] : pkt->size.min;
+	v->sizes = pkt->sizes;
+	v->nr_sizes = pkt->nr_sizes;
 	v->random_size = pkt->size;
-	v->has_sizes = pkt->imix || pkt->size.min != pkt->size.max;
+	v->has_sizes = pkt->size.min != pkt->size.max;
 
 	build_ethernet(v, pkt);
 	if (pkt->family == AF_INET)

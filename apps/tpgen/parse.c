@@ -6,6 +6,11 @@
 
 #include "tpgen.h"
 
+/* Simple IMIX: 7 small, 4 medium and 1 large packet, without CRC */
+static const __u16 imix[] = {
+	60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590,
+};
+
 /* Factor of a suffix of @s, which is moved behind it. */
 static __u64 suffix(const char **s)
 {
@@ -117,6 +122,73 @@ void parse_range(const char *what, const char *s, __u64 min, __u64 max,
 bad:
 	errx(2, "%s: '%s' is not a number or range from %llu to %llu", what, s,
 	     min, max);
+}
+
+/* Put sizes in turn, so that those of each kind are as far apart as they can. */
+static void mix_sizes(struct packet_spec *pkt, const __u64 *size,
+		      const __u64 *share, unsigned int nr)
+{
+	__s64 credit[MAX_SIZES] = { 0 };
+	unsigned int i, j, best;
+
+	for (i = 0; i < pkt->nr_sizes; i++) {
+		for (j = 0, best = 0; j < nr; j++) {
+			credit[j] += share[j];
+			if (credit[j] > credit[best])
+				best = j;
+		}
+		credit[best] -= pkt->nr_sizes;
+		pkt->sizes[i] = size[best];
+	}
+}
+
+/* Parse SIZE:SHARE,...; returns false if @s is something else. */
+static bool parse_mix(const char *s, struct packet_spec *pkt)
+{
+	__u64 size[MAX_SIZES], share[MAX_SIZES], sum = 0;
+	unsigned int nr = 0;
+
+	pkt->size = (struct range){ UINT32_MAX, 0, false };
+	do {
+		if (nr == MAX_SIZES || !number(&s, &size[nr]) ||
+		    *s++ != ':' || !number(&s, &share[nr]) ||
+		    size[nr] < ETH_HLEN || size[nr] > UINT16_MAX ||
+		    !share[nr] || share[nr] > MAX_SIZES)
+			return false;
+		if (size[nr] < pkt->size.min)
+			pkt->size.min = size[nr];
+		if (size[nr] > pkt->size.max)
+			pkt->size.max = size[nr];
+		sum += share[nr++];
+	} while (*s++ == ',');
+	if (s[-1] || sum > MAX_SIZES)
+		return false;
+	pkt->nr_sizes = sum;
+	mix_sizes(pkt, size, share, nr);
+	return true;
+}
+
+/**
+ * parse_sizes - parse a number, a range, a mix of sizes or "imix"
+ * @s: argument
+ * @pkt: its sizes are set
+ *
+ * Ends the program if @s is not valid.
+ */
+void parse_sizes(const char *s, struct packet_spec *pkt)
+{
+	pkt->nr_sizes = 0;
+	pkt->imix = !strcmp(s, "imix");
+	if (pkt->imix) {
+		pkt->size = (struct range){ MIN_FRAME, 1514, false };
+		pkt->nr_sizes = sizeof(imix) / sizeof(*imix);
+		memcpy(pkt->sizes, imix, sizeof(imix));
+	} else if (!strchr(s, ':')) {
+		parse_range("length", s, ETH_HLEN, UINT16_MAX, &pkt->size);
+	} else if (!parse_mix(s, pkt)) {
+		errx(2, "length: '%s' is not a list of SIZE:SHARE, with sizes from %d to %d and shares of %d together",
+		     s, ETH_HLEN, UINT16_MAX, MAX_SIZES);
+	}
 }
 
 /* Set the range of the low 32 bits, of which the first @len bytes are not. */

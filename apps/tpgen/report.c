@@ -303,6 +303,31 @@ static void print_sent(FILE *f, const struct totals *t)
 			t->n.missed);
 }
 
+/**
+ * report_tail - count the packets that are missing after the last one
+ * @r: run that has ended
+ * @s: its streams
+ * @n: number of these
+ *
+ * Return: how many of the packets that one thread should receive were lost
+ * after the highest number received; 0 if they have come, or were not counted.
+ */
+__u64 report_tail(const struct run *r, const struct stream *s, unsigned int n)
+{
+	const struct config *cfg = r->cfg;
+	__u64 left = cfg->count;
+
+	if (cfg->mode != MODE_RX || !cfg->pkt.seq || cfg->nr_threads > 1 ||
+	    r->w->n.rx_packets >= left)
+		return 0;
+	for (; n; n--, s++) {
+		__u64 known = s->received + stream_lost(s);
+
+		left -= known < left ? known : left;
+	}
+	return left;
+}
+
 static void print_received(FILE *f, const struct run *r,
 			   const struct totals *t)
 {
@@ -337,6 +362,7 @@ void report_summary(struct run *r, FILE *f)
 	struct stream *streams;
 	struct totals t;
 	unsigned int i, n;
+	__u64 tail;
 
 	report_totals(r, &t);
 	if (sends(cfg))
@@ -346,6 +372,10 @@ void report_summary(struct run *r, FILE *f)
 	n = report_streams(r, &streams);
 	for (i = 0; i < n; i++)
 		print_stream(f, &streams[i], cfg->mode == MODE_PING);
+	tail = report_tail(r, streams, n);
+	if (tail)
+		fprintf(f, "%llu packets were lost after the last one received\n",
+			tail);
 	free(streams);
 	fflush(f);
 	for (i = 0; i < cfg->nr_threads; i++)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tpgen: receiving */
+#include <stdlib.h>
+
 #include "stream.h"
 
 #define WAIT_MS		100
@@ -9,13 +11,13 @@
  * @w: thread
  * @cont: the next slot continues a packet
  * @offset: of the signature in the last packet that had one
- * @dumped: number of packets printed
+ * @dump: those that are printed
  */
 struct rx {
 	struct worker *w;
 	bool cont;
 	unsigned int offset;
-	__u64 dumped;
+	struct dump dump;
 };
 
 /* When a packet was received, by the clock that was asked for */
@@ -46,18 +48,13 @@ static struct stream *find_stream(struct rx *r, const __u8 *data,
 
 static void dump(struct rx *r, unsigned int n)
 {
-	bool cont = r->cont;
 	unsigned int i;
 
-	for (i = 0; i < n && r->dumped < r->w->cfg->dump; i++) {
+	for (i = 0; i < n && r->dump.packets < r->w->cfg->dump; i++) {
 		const struct tpacket4_desc *d = tp4_ring_at(&r->w->sock.rx, i);
 
-		if (!cont) {
-			dump_packet("received", tp4_data(&r->w->area, d),
-				    d->len);
-			r->dumped++;
-		}
-		cont = d->flags & TP4_PKT_CONT;
+		dump_frame(&r->dump, "received", tp4_data(&r->w->area, d),
+			   d->len, d->flags & TP4_PKT_CONT);
 	}
 }
 
@@ -104,7 +101,7 @@ int look(struct rx *r, unsigned int n, bool streams, bool stamps)
 	}
 	if (error)
 		return tp4_ring_error(&ring, n);
-	if (r->dumped < r->w->cfg->dump)
+	if (r->dump.packets < r->w->cfg->dump)
 		dump(r, n);
 	r->cont = cont;
 	if (other)
@@ -177,4 +174,5 @@ void rx_run(struct worker *w)
 	if (e)
 		worker_error(w, e == -ENETDOWN || e == -ENODEV ?
 			     TP4_IN_WAIT : TP4_IN_RX, e);
+	free(r.dump.data);
 }

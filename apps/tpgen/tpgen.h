@@ -52,6 +52,7 @@
 #define WIRE_OVERHEAD	24		/* CRC, preamble and gap of Ethernet */
 #define MIN_FRAME	60		/* of Ethernet, without CRC */
 #define REFUSALS	256		/* errno of a descriptor */
+#define MAX_SIZES	256		/* of packets, in a mix of them */
 
 enum mode { MODE_TX, MODE_RX, MODE_PING, MODE_PONG, MODE_REPLAY };
 
@@ -113,7 +114,9 @@ struct rate {
  * @ttl: time to live, or hop limit
  * @tos: type of service, or traffic class
  * @size: bytes, from the MAC header on
- * @imix: sizes are the simple IMIX instead
+ * @sizes: a mix of sizes in turn, all of them in @size
+ * @nr_sizes: number of these, 0: no mix
+ * @imix: these are the simple IMIX
  * @frames: frames per packet
  * @seq: packets are numbered and stamped
  * @stream: number of the first thread's stream
@@ -128,6 +131,8 @@ struct packet_spec {
 	__u8 priority;
 	__u8 ttl, tos;
 	struct range size;
+	__u16 sizes[MAX_SIZES];
+	unsigned int nr_sizes;
 	bool imix;
 	unsigned int frames;
 	bool seq;
@@ -152,6 +157,7 @@ struct packet_spec {
  * @burst: packets that are due together; 0: not set
  * @rate: asked rate
  * @poisson: gaps are distributed exponentially
+ * @seed: of random numbers
  * @launch: packets have launch times
  * @ahead: nanoseconds that these are posted before they are due
  * @qdisc: send through the qdisc
@@ -183,6 +189,7 @@ struct config {
 	unsigned int burst;
 	struct rate rate;
 	bool poisson;
+	__u32 seed;
 	enum launch launch;
 	__u64 ahead;
 	bool qdisc;
@@ -330,12 +337,31 @@ struct totals {
 	__u64 refused[REFUSALS];
 };
 
+/**
+ * struct dump - packet to print
+ * @data: its frames so far
+ * @len: bytes of them
+ * @packets: printed so far
+ */
+struct dump {
+	__u8 *data;
+	size_t len;
+	__u64 packets;
+};
+
 static inline __u64 clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
 	clock_gettime(clock, &t);
 	return t.tv_sec * NSEC + t.tv_nsec;
+}
+
+/* A seed that differs from thread to thread, and is not 0 if @odd is odd */
+static inline __u64 seed_of(const struct config *cfg, unsigned int nr,
+			    __u64 odd)
+{
+	return odd * ((__u64)cfg->seed * MAX_THREADS + nr + 1);
 }
 
 /* Add to a counter that the main thread reads. */
@@ -370,6 +396,7 @@ __u64 parse_number(const char *what, const char *s, __u64 min, __u64 max);
 double parse_decimal(const char *what, const char *s, double min, double max);
 void parse_range(const char *what, const char *s, __u64 min, __u64 max,
 		 struct range *r);
+void parse_sizes(const char *s, struct packet_spec *pkt);
 void parse_mac(const char *what, const char *s, struct address *a);
 int parse_ip(const char *what, char *s, struct address *a, struct range *port);
 void parse_rate(const char *s, struct rate *rate);
@@ -400,12 +427,14 @@ void report_sample(struct run *r);
 void report_totals(const struct run *r, struct totals *t);
 struct stream;
 unsigned int report_streams(const struct run *r, struct stream **merged);
+__u64 report_tail(const struct run *r, const struct stream *s, unsigned int n);
 void report_summary(struct run *r, FILE *f);
 void report_free(struct run *r);
 
 /* json.c, plot.c, dump.c */
 void json_write(struct run *r, FILE *f);
 void plot_write(struct run *r, FILE *f);
-void dump_packet(const char *what, const __u8 *data, unsigned int len);
+void dump_frame(struct dump *d, const char *what, const __u8 *data,
+		unsigned int len, bool more);
 
 #endif /* TPGEN_H */

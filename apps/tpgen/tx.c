@@ -30,7 +30,7 @@
  * @size: size of the packet that each frame has (not @in_place)
  * @posted: number of packets posted so far
  * @bytes: and of their bytes
- * @dumped: number of packets printed
+ * @dump: those that are printed
  */
 struct tx {
 	struct worker *w;
@@ -43,7 +43,7 @@ struct tx {
 	unsigned int fresh, idle;
 	__u32 *size;
 	__u64 posted, bytes;
-	__u64 dumped;
+	struct dump dump;
 };
 
 /* --- frames -------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static void set_launch(struct tx *t, struct tpacket4_desc *d)
 static void post_one(struct tx *t)
 {
 	const struct config *cfg = t->w->cfg;
-	unsigned int nr, slot = slots_next(&t->slots);
+	unsigned int i, nr, slot = slots_next(&t->slots);
 	__u8 *data = slots_data(&t->slots, slot);
 	struct tpacket4_desc d[TX_FRAMES];
 
@@ -241,10 +241,9 @@ static void post_one(struct tx *t)
 		vary_write(&t->v, data);
 		vary_next(&t->v);
 	}
-	if (t->dumped < cfg->dump) {
-		t->dumped++;
-		dump_packet("sent", data, d->len);
-	}
+	for (i = 0; i < nr && t->dump.packets < cfg->dump; i++)
+		dump_frame(&t->dump, "sent", tp4_data(&t->w->area, &d[i]),
+			   d[i].len, i + 1 < nr);
 	t->bytes += t->size[slot];
 	slots_send(&t->slots, slot, d, nr);
 }

@@ -85,6 +85,8 @@ static __u32 next_size(struct vary *v)
 {
 	const struct range *r = &v->random_size;
 
+	if (v->nr_sizes && r->random)
+		return v->sizes[random_in(v, 0, v->nr_sizes - 1)];
 	if (v->nr_sizes) {
 		if (++v->size_at == v->nr_sizes)
 			v->size_at = 0;
@@ -198,6 +200,6 @@ __u64 vary_hopeless(const struct vary *v)
 	if (!v->has_sizes)
 		return 1;
 	if (v->nr_sizes)
-		return v->nr_sizes;
+		return v->nr_sizes * (v->random_size.random ? 2 : 1);
 	return 2ull * (v->random_size.max - v->random_size.min + 1);
 }

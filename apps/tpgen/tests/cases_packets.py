@@ -44,6 +44,34 @@ def test_sizes() -> None:
     check(found == {60: 70, 590: 40, 1514: 10}, found)
 
 
+def test_mix() -> None:
+    """Sizes in shares, for all headers, and at random as often."""
+    for words, small in (
+        (["-6"], 62),
+        (["--vlan", 1, "-6", "--proto", "tcp", "--seq"], 96),
+        (["--proto", "tcp", "--seq"], 72),
+    ):
+        packets = sent(24, "-l", "imix", *words)
+        found = Counter(int(p["length"]) for p in packets)
+        check(found == {small: 14, 590: 8, 1514: 2}, f"{words}: {found}")
+    lengths = [int(p["length"]) for p in sent(12, "-l", "100:3,900:1")]
+    check(Counter(lengths[:4]) == {100: 3, 900: 1}, lengths)
+    check(lengths == lengths[:4] * 3, lengths)
+    for size in "60:1", "100:1,x", "9:1", "100:0", "100:257", "100:1,", "100:":
+        run("tx", "-i", A, "-n", 1, "-6", "-l", size, code=2)
+
+
+def test_seed() -> None:
+    def addresses(*words: object) -> list[str]:
+        words = "-s", "10.0.0.0-10.0.255.255", "--random", "src", *words
+        return [p["from"] for p in sent(50, *words)]
+
+    first = addresses()
+    check(first == addresses("--seed", 0), "seed 0 is not the default")
+    check(addresses("--seed", 1) == addresses("--seed", 1), "seed 1")
+    check(first != addresses("--seed", 1), "all seeds are the same")
+
+
 def test_protocols() -> None:
     for family in "-4", "-6":
         for protocol in "udp", "tcp", "icmp":
@@ -200,3 +228,11 @@ def test_dump() -> None:
     rx = receiver("rx", "-n", 1, "-X")
     run("tx", "-i", A, "-n", 1, "-q", "-l", 66)
     check("# received, 66 bytes" in finish(rx)[0], "rx -X")
+    # Packets of several frames as a whole
+    rx = receiver("rx", "-n", 1, "-X")
+    with Capture() as capture:
+        said, _ = finish(start("tx", "-i", A, "-n", 1, "-q", "-X", "-l", 8000))
+    for text in said, finish(rx)[0]:
+        check("8000 bytes" in text, text[:80])
+        lines = re.findall(r"^[0-9a-f]{6}  ((?:[0-9a-f]{2} )+)", text, re.MULTILINE)
+        check(bytes.fromhex("".join(lines)) == capture.contents()[0], text[:80])

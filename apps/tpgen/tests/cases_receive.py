@@ -30,6 +30,7 @@ from harness import (
     stop_json,
     timed,
     values,
+    wait_for,
 )
 
 
@@ -70,6 +71,23 @@ def test_loss_order_duplicates() -> None:
         for low, high in (("min", "p50"), ("p50", "p99"), ("p99_9", "max")):
             low, high = s["latency"][f"{low}_ns"], s["latency"][f"{high}_ns"]
             check(low <= high, f"{low} > {high}")
+
+
+def test_tail() -> None:
+    """What is missing at the end of those that were announced is lost, too."""
+    for count in 0, 90:
+        process = receiver("rx", "--seq", "-n", 100)
+        if count:
+            run("tx", "-i", A, "-q", "--seq", "-n", count)
+        wait_for(count)
+        out, errors = stop(process)
+        check("were lost after the last one" in errors, errors)
+        r = json.loads(out)
+        check(r["lost_after_last"] == 100 - count, r)
+        check(sum(s["lost"] for s in r["streams"]) == 0, r)
+    rx = receiver("rx", "--seq", "-n", 100)
+    run("tx", "-i", A, "-q", "--seq", "-n", 100)
+    check(result(rx)["lost_after_last"] == 0, "all have come")
 
 
 def test_latency() -> None:

@@ -78,7 +78,7 @@ static void random_spec(struct config *cfg)
 	static const __u8 protocols[] = { IPPROTO_UDP, IPPROTO_TCP,
 					  IPPROTO_ICMP };
 	struct packet_spec *pkt = &cfg->pkt;
-	unsigned int low, min;
+	unsigned int i, low, min;
 
 	memset(cfg, 0, sizeof(*cfg));
 	pkt->family = rnd(2) ? AF_INET : AF_INET6;
@@ -110,7 +110,12 @@ static void random_spec(struct config *cfg)
 		pkt->size.max += rnd(50);
 		pkt->size.random = rnd(2);
 	}
-	pkt->imix = min <= 60 && rnd(4) == 0;
+	if (rnd(4) == 0) {
+		pkt->nr_sizes = 1 + rnd(20);
+		for (i = 0; i < pkt->nr_sizes; i++)
+			pkt->sizes[i] = pkt->size.min +
+				rnd(pkt->size.max - pkt->size.min + 1);
+	}
 }
 
 /*
@@ -168,7 +173,8 @@ void test_runs(void)
 		random_spec(&cfg);
 		if (rnd(2))
 			cfg.pkt.seq = false;
-		cfg.pkt.imix = cfg.pkt.size.random = false;
+		cfg.pkt.nr_sizes = 0;
+		cfg.pkt.size.random = false;
 		cfg.pkt.size.min = cfg.pkt.size.max = 120;
 		vary_init(&v, &cfg, 0);
 		for (i = rnd(70000); rnd(2) && i; i--)
