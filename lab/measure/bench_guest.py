@@ -173,7 +173,7 @@ def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     cmd += METADATA.get(r.benchmark, [])
     cmd += ["-v", {"V": r.version[1:2]}.get(r.version[0], "xdp")]
     if r.version.endswith("+ZC"):
-        cmd += ["-z", "1"]
+        cmd += ["-z", "0"]
     if r.version not in ("V3", "V4"):
         cmd += ["-Q", str(r.queues)]
     if r.benchmark.startswith("fanout"):

@@ -93,7 +93,7 @@ no_hooks() {
 
 # in_mode DEVICE: a socket in zero-copy mode, until it is ended
 in_mode() {
-	"$tpbench" -q -i "$1" -v 4 -z 1 -r -w 0 -d 600 --promisc >/dev/null 2>/tmp/in_mode &
+	"$tpbench" -q -i "$1" -v 4 -z 0 -r -w 0 -d 600 --promisc >/dev/null 2>/tmp/in_mode &
 	job=$!
 	within 20 ip_has_xdp "$1"
 }
@@ -153,7 +153,7 @@ zero_copy() {
 	load
 	if [ "$kind" = igb ]; then
 		# Its driver would cut packets in pieces.
-		! "$tpbench" -q -i "${devices[0]}" -v 4 -z 1 -r -d 1 >/dev/null 2>&1 &&
+		! "$tpbench" -q -i "${devices[0]}" -v 4 -z 0 -r -d 1 >/dev/null 2>&1 &&
 			dmesg | grep -q 'igb of this kernel .*use frames of 4096 bytes'
 		ok "frames of 2048 bytes are refused, and the log says why" $?
 		unload

@@ -106,10 +106,10 @@ set_version()	# version
 	cmd=("$tpbench" -q -i "$link" -v)
 	case $1 in
 	2|3|4) cmd+=("$1") ;;
-	zc) cmd+=(4 -z 1) ;;
-	zc-busy) cmd+=(4 -z 1 -B "$busy_us") ;;
-	shared) cmd+=(4 -z 1 --shared) ;;
-	shared-busy) cmd+=(4 -z 1 --shared -B "$busy_us") ;;
+	zc) cmd+=(4 -z 0) ;;
+	zc-busy) cmd+=(4 -z 0 -B "$busy_us") ;;
+	shared) cmd+=(4 -z 0 --shared) ;;
+	shared-busy) cmd+=(4 -z 0 --shared -B "$busy_us") ;;
 	xdp) cmd+=(xdp) ;;
 	xdp-busy) cmd+=(xdp -B "$busy_us") ;;
 	*) die "unknown version $1" ;;
@@ -133,7 +133,7 @@ set_cmd()	# benchmark, size, version
 			cmd[-1]=zc:${cmd[-1]}
 			;;
 		esac
-		sender=("$tpbench" -q -i "${link%,*}" -v 4 -z 1 --txpush -s "$2"
+		sender=("$tpbench" -q -i "${link%,*}" -v 4 -z 0 --txpush -s "$2"
 			--duration 600)
 		return
 	fi

@@ -81,7 +81,8 @@ bool report_tick(const struct config *cfg, __u64 done)
 				packets / span * cfg->size * 8 / 1e6);
 		silent = packets ? 0 : silent + 1;
 		if (silent == SILENCE)
-			warnx("no packet for %d seconds", SILENCE);
+			warnx("no packet for %d seconds, after %llu", SILENCE,
+			      done);
 		last_time = t;
 		last_packets = done;
 	}
@@ -134,6 +135,7 @@ void report_json(const struct config *cfg, const struct result *res)
 	number("busy_poll", cfg->busy_poll);
 	number("lockstep", cfg->lockstep);
 	real("seconds", res->seconds);
+	number("warmup", res->warmup);
 	number("packets", res->n.packets);
 	number("bytes", res->n.bytes);
 	number("drops", res->drops);

@@ -358,8 +358,12 @@ static void measure(struct end *e, struct lockstep *l, struct result *res)
 		loop(e, l, cfg->warmup);
 	if (stopped())
 		errx(1, "stopped during the warm-up: nothing was measured");
+	if (e->packets < cfg->warmup)
+		warnx("only %llu of %llu packets of the warm-up in %g seconds, see --warmup",
+		      e->packets, cfg->warmup, cfg->duration);
 
 	base = end_counters(e);
+	res->warmup = base.packets;
 	end_drops(e);
 	if (l)
 		l->drain = 0;

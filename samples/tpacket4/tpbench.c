@@ -26,7 +26,7 @@ static const char usage[] =
 "                       and -l, a generator runs on PEER, if given\n"
 "  -v, --rings V        2, 3 or 4: version of AF_PACKET (default 4); xdp: AF_XDP\n"
 "                       in copy mode with native XDP; xdp-skb: with generic XDP\n"
-"  -z, --zerocopy N     4, xdp: zero-copy mode on queue pair N - 1, with -e at\n"
+"  -z, --zerocopy QUEUE 4, xdp: zero-copy mode on this queue pair, with -e at\n"
 "                       both ends\n"
 "  -Q, --queues N       4 with -z, xdp: a socket for each of N queues, starting\n"
 "                       with that of -z or the first one (default 1)\n"
@@ -320,7 +320,8 @@ static void parse(struct config *cfg, int argc, char **argv)
 			parse_version(cfg, optarg);
 			break;
 		case 'z':
-			cfg->zerocopy = parse_int("zerocopy", optarg, 1, 1 << 16);
+			cfg->zerocopy = 1 + parse_int("zerocopy", optarg, 0,
+						      (1 << 16) - 1);
 			break;
 		case 'Q':
 			parse_queues(cfg, optarg);

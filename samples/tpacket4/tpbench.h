@@ -157,6 +157,7 @@ struct result {
 	double seconds;
 	double drain_seconds;	/* lockstep: of which in rx_drop() */
 	double alone_seconds;	/* lockstep: a packet of the generator's alone */
+	__u64 warmup;		/* packets before the clock started */
 	struct counters n;
 	struct verify verify;
 	__u64 drops;		/* of the measured end, by its statistics */

@@ -92,5 +92,5 @@ wait_for 10 links_up
 n0 ip neigh replace $IPX dev "$IF0" \
 	lladdr "$(n1 cat /sys/class/net/"$IF1"/address)" nud permanent
 run copy ""
-run zero-copy "-z 1"
+run zero-copy "-z 0"
 finish
