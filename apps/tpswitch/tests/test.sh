@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
-cases=(tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
+cases=(swperf tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
 	stack_gets_queue_back config service examples)
 
 # switch ARGUMENT...: starts it
@@ -115,6 +115,19 @@ count_tcp() {
 	# What it had no room for, on a busy machine, is counted, too.
 	[ $((counted + lost)) = "$after" ]
 	[ "$counted" -gt $((after / 2)) ]
+}
+
+# All packets arrive, with those of the warm-up and on their way at the end.
+test_swperf() {
+	container a 10.9.0.1
+	switch swa
+	./swperf -S "$sock" -n 20000 >"$tmp/perf"
+	sed 's/^/# /' "$tmp/perf"
+	python3 - "$tmp/perf" <<-'EOF'
+		import json, sys
+		r = json.load(open(sys.argv[1]))
+		assert r["lost"] == 0 and r["warmup"] + r["packets"] >= 20000, r
+	EOF
 }
 
 test_tcp_copy() {
