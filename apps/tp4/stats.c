@@ -18,8 +18,10 @@
  * struct rates - what a socket has done since the report before
  * @rx: packets received, without the dropped ones
  * @tx: descriptors returned on the Tx ring
+ * @drops: packets dropped
  * @ring_full: packets dropped because the program owns all slots
- * @no_desc: packets dropped because too few frames were posted
+ * @no_desc: packets dropped because too few frames were posted, and how often a network
+ *	card had none
  * @other: packets dropped otherwise
  * @rx_invalid: Rx descriptors refused
  * @tx_invalid: Tx descriptors refused
@@ -29,6 +31,7 @@
 struct rates {
 	double rx;
 	double tx;
+	double drops;
 	double ring_full;
 	double no_desc;
 	double other;
@@ -92,11 +95,14 @@ static void update(struct sample *s, const struct packet_diag_stats *st,
 
 	r->rx = growth32(&last->pds_packets, st->pds_packets) / seconds - drops;
 	r->tx = growth(&last->pds_tx_descs, st->pds_tx_descs) / seconds;
+	r->drops = drops;
 	r->ring_full = growth(&last->pds_rx_ring_full,
 			      st->pds_rx_ring_full) / seconds;
 	r->no_desc = growth(&last->pds_rx_no_desc,
 			    st->pds_rx_no_desc) / seconds;
 	r->other = drops - r->ring_full - r->no_desc;
+	if (r->other < 0)
+		r->other = 0;
 	r->rx_invalid = growth(&last->pds_rx_invalid_descs,
 			       st->pds_rx_invalid_descs) / seconds;
 	r->tx_invalid = growth(&last->pds_tx_invalid_descs,
@@ -213,7 +219,7 @@ static void print_json_socket(const struct listing *l, const struct v4_socket *s
 		st->pds_tx_invalid_descs,
 	};
 	const double per_second[] = {
-		r->rx, r->ring_full + r->no_desc + r->other, r->ring_full,
+		r->rx, r->drops, r->ring_full,
 		r->no_desc, r->rx_invalid, r->tx, r->tx_ring_full,
 		r->tx_no_desc, r->tx_invalid,
 	};

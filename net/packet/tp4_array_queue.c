@@ -519,13 +519,20 @@ static int tp4a_tx_flush(struct tp4_packet_array *a, u32 end)
 	return packets;
 }
 
+/* Wake the program even if it waits for more packets by SO_RCVLOWAT: they may
+ * never come.
+ */
+static void tp4a_wake_starved(struct tp4_queue *q)
+{
+	WRITE_ONCE(q->starved, true);
+	if (q->sk)
+		q->sk->sk_data_ready(q->sk);
+}
+
 /**
  * tp4a_count_no_desc() - count packets that the ring has no frames for
  * @a:	the Rx array of a V4 ring
  * @nr:	their number
- *
- * Wakes the program even if it waits for more packets by SO_RCVLOWAT: they may
- * never come.
  *
  * Context: Softirq (NAPI).
  */
@@ -534,9 +541,7 @@ void tp4a_count_no_desc(struct tp4_packet_array *a, u32 nr)
 	struct tp4_queue *q = tp4a_zc_ring(a)->q;
 
 	atomic_long_add(nr, &q->no_desc);
-	WRITE_ONCE(q->starved, true);
-	if (q->sk)
-		q->sk->sk_data_ready(q->sk);
+	tp4a_wake_starved(q);
 }
 
 /**
@@ -920,14 +925,18 @@ EXPORT_SYMBOL_GPL(tp4a_need_wakeup);
  * tp4a_count_no_frame() - count that there is no frame to receive into
  * @a:	an Rx array of a V4 ring
  *
- * For devices that drop packets themselves. Called each time that there is no
- * frame to hand to the device, which has none left. tp4a_refill() does this, too.
+ * For devices that drop packets themselves, and count those. Called each time
+ * that there is no frame to hand to the device, which has none left.
+ * tp4a_refill() does this, too.
  *
  * Context: Softirq (NAPI).
  */
 void tp4a_count_no_frame(struct tp4_packet_array *a)
 {
-	a->ops->count_drop(a);
+	struct tp4_queue *q = tp4a_zc_ring(a)->q;
+
+	atomic_long_inc(&q->dry);
+	tp4a_wake_starved(q);
 }
 
 /* Set the NAPI instance that the socket busy polls. */

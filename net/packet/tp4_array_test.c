@@ -436,6 +436,9 @@ static void refill_without_enough_frames(struct kunit *test)
 	t->rx.end.kick = count_kick;
 	KUNIT_EXPECT_EQ(test, tp4a_refill(t->rxa, 0, ELEMS, &p), 0);
 	KUNIT_EXPECT_EQ(test, count_kicks(&t->rx), 1);
+	/* That is not a packet. */
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.dry), 1);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&t->rx.q.no_desc), 0);
 	for (i = 0; i < 40; i++)
 		post(&t->rx, i, 0, 0, 0);
 	/* The device takes fewer than there are. */

@@ -44,7 +44,9 @@ table() {
 	stuck habits habits_test -t stuck
 	late habits habits_test -t quiet
 	need_frames habits habits_test -t empty_at_first -t ran_dry
-	- habits habits_test -t netpoll
+	- habits habits_test -t counted_once -t netpoll
+	single habits habits_test -t counted_once
+	units habits habits_test -t counted_once
 	vlan habits habits_test -t tag_is_kept -t stripping_is_off
 	vlan_kfunc habits habits_test -t tag_is_kept
 	vlan_fixed habits habits_test -t not_supported

@@ -40,23 +40,24 @@ static int open_both(struct _test_data_habits *self, const struct zc_cfg *b)
 	return err ? err : port_open(&self->b, b);
 }
 
-/* Packets that the port has dropped, by the counter of ip -s */
-static long rx_dropped(const char *name)
+/* Counters of v4b, as in ip -s */
+static struct rtnl_link_stats link_stats(struct __test_metadata *_metadata)
 {
-	const struct rtnl_link_stats *stats;
+	struct rtnl_link_stats stats = { 0 };
 	struct ifaddrs *all, *addr;
-	long n = -1;
+	bool found = false;
 
-	if (getifaddrs(&all))
-		return -1;
-	for (addr = all; addr && n < 0; addr = addr->ifa_next) {
-		stats = addr->ifa_data;
-		if (addr->ifa_addr && addr->ifa_addr->sa_family == AF_PACKET && stats &&
-		    !strcmp(addr->ifa_name, name))
-			n = stats->rx_dropped;
+	ASSERT_EQ(0, getifaddrs(&all));
+	for (addr = all; addr && !found; addr = addr->ifa_next) {
+		if (!addr->ifa_addr || addr->ifa_addr->sa_family != AF_PACKET ||
+		    !addr->ifa_data || strcmp(addr->ifa_name, if_b))
+			continue;
+		memcpy(&stats, addr->ifa_data, sizeof(stats));
+		found = true;
 	}
 	freeifaddrs(all);
-	return n;
+	ASSERT_TRUE(found);
+	return stats;
 }
 
 static void expect_back(struct __test_metadata *_metadata, struct zc *z)
@@ -96,18 +97,16 @@ static void close_xsk(struct xsk *x, int prog)
 TEST_F_TIMEOUT(habits, moved, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
-	unsigned int i, nr = 200;
-	long dropped;
+	unsigned int i, nr = 200, dropped;
 
-	dropped = rx_dropped(if_b);
-	ASSERT_LE(0, dropped);
+	dropped = link_stats(_metadata).rx_dropped;
 	ASSERT_EQ(0, open_both(self, &cfg));
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, zc_send_seq(&self->a, 200, i));
 		ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
 	}
 	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
-	EXPECT_LE(dropped + nr, rx_dropped(if_b));
+	EXPECT_LE(dropped + nr, link_stats(_metadata).rx_dropped);
 	expect_back(_metadata, &self->b);
 }
 
@@ -370,6 +369,88 @@ TEST_F_TIMEOUT(habits, ran_dry, 120)
 	while (zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS) > 0)
 		;
 	pass_both_ways(_metadata, self);
+}
+
+/* What became of packets that v4b was sent */
+struct account {
+	unsigned int sent, missed;
+	struct tpacket_stats_v4 sum;
+};
+
+/* Send @n packets, each when the one before has been counted: once, by the socket or by the
+ * port.
+ */
+static void send_counted(struct __test_metadata *_metadata, struct _test_data_habits *self,
+			 struct account *acc, unsigned int n)
+{
+	const unsigned int before = link_stats(_metadata).rx_missed_errors - acc->missed;
+	struct tpacket_stats_v4 st;
+	uint64_t end;
+
+	while (n--) {
+		ASSERT_EQ(0, zc_send_seq(&self->a, 200, acc->sent++));
+		ASSERT_TRUE(zc_reap_all(&self->a, WAIT_MS));
+		end = now_ms() + WAIT_MS;
+		do {
+			ASSERT_EQ(0, pv4_stats(self->b.s.fd, &st));
+			acc->sum.tp_packets += st.tp_packets;
+			acc->sum.tp_drops += st.tp_drops;
+			acc->sum.rx_no_desc += st.rx_no_desc;
+			acc->sum.rx_ring_full += st.rx_ring_full;
+			acc->sum.rx_invalid_descs += st.rx_invalid_descs;
+			acc->missed = link_stats(_metadata).rx_missed_errors - before;
+		} while (acc->sum.tp_packets + acc->missed < acc->sent && now_ms() < end);
+		ASSERT_EQ(acc->sent, acc->sum.tp_packets + acc->missed);
+	}
+}
+
+/* A packet for which there is no frame is lost, and counts once: by the port, or by the socket
+ * if its ring keeps frames.
+ */
+TEST_F_TIMEOUT(habits, counted_once, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	unsigned int i, got, size;
+	struct tpacket4_desc d;
+	int keep;
+
+	ASSERT_EQ(0, port_open(&self->a, &(struct zc_cfg){ .ifname = if_a, .n = 1 }));
+	for (keep = 0; keep < 2; keep++) {
+		struct account acc = { 0 };
+
+		cfg.keep = keep;
+		ASSERT_EQ(0, port_open(&self->b, &cfg));
+		size = self->b.s.rx.size;
+		send_counted(_metadata, self, &acc, size + 40);
+		for (got = 0; zc_take(&self->b, &self->b.s.rx, &d); got++)
+			self->b.s.spare[self->b.s.nr_spare++] = d.idx;
+		/* These are no frames. */
+		for (i = 0; i < 10; i++)
+			zc_rx_post(&self->b, (__u64)self->b.s.frames + i);
+		ASSERT_EQ(0, zc_kick(&self->b));
+		send_counted(_metadata, self, &acc, 10);
+		for (i = 0; i < 10; i++) {
+			ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.rx, &d, WAIT_MS));
+			EXPECT_EQ(EINVAL, d.error);
+		}
+		send_counted(_metadata, self, &acc, 1);
+
+		EXPECT_EQ(got, acc.sum.tp_packets - acc.sum.tp_drops);
+		EXPECT_EQ(10U, acc.sum.rx_invalid_descs);
+		EXPECT_EQ(0U, acc.sum.rx_ring_full);
+		if (keep) {
+			EXPECT_EQ(0U, acc.missed);
+			EXPECT_LE(51U, acc.sum.tp_drops);
+			EXPECT_EQ(acc.sum.tp_drops, acc.sum.rx_no_desc);
+		} else {
+			EXPECT_EQ(size, got);
+			EXPECT_EQ(0U, acc.sum.tp_drops);
+			/* the times that the port found no frame */
+			EXPECT_LT(0U, acc.sum.rx_no_desc);
+		}
+		zc_close(&self->b);
+		self->b.s.fd = -1;
+	}
 }
 
 /* netpoll calls the driver with interrupts disabled, when something is printed. That sends no

@@ -492,9 +492,9 @@ static bool take_within(struct zc *z, struct tpacket4_desc *d, int ms)
 	return true;
 }
 
-/* Post frames on an empty ring, and receive into them. */
+/* Post frames on an empty ring, and receive into them. @got counts. */
 static void post_and_receive(struct __test_metadata *_metadata, struct zc *z,
-			     int fd)
+			     int fd, unsigned int *got)
 {
 	struct tpacket4_desc d = { 0 };
 	int i;
@@ -504,9 +504,9 @@ static void post_and_receive(struct __test_metadata *_metadata, struct zc *z,
 	/* The timer that looks for them is slow by now. A virtual device may
 	 * have kept packets while there were no frames.
 	 */
-	while (take_within(z, &d, QUIET_MS))
+	for (; take_within(z, &d, QUIET_MS); ++*got)
 		zc_rx_post(z, d.idx);
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 8; i++, ++*got) {
 		char buf[60];
 
 		fill_packet(buf, sizeof(buf), i);
@@ -527,6 +527,7 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 	};
 	struct tpacket4_desc d = { 0 };
 	struct tpacket_stats_v4 st;
+	unsigned int got = 0;
 	struct zc z;
 	int i, fd;
 
@@ -539,17 +540,20 @@ TEST_F_TIMEOUT(port, out_of_frames, 120)
 		ASSERT_EQ(60, send(fd, buf, sizeof(buf), 0));
 	}
 	EXPECT_FALSE(zc_take(&z, &z.s.rx, &d));
-	post_and_receive(_metadata, &z, fd);
+	post_and_receive(_metadata, &z, fd, &got);
 	/* the timer expires while the device goes up */
 	ASSERT_EQ(0, port_up(if_b, false));
 	ASSERT_EQ(0, port_up(if_b, true));
 	ASSERT_EQ(0, wait_for_carrier(if_a));
 	ASSERT_EQ(0, wait_for_carrier(if_b));
-	post_and_receive(_metadata, &z, fd);
+	post_and_receive(_metadata, &z, fd, &got);
 	EXPECT_TRUE(zc_books_closed(&z));
 	ASSERT_EQ(0, pv4_stats(z.s.fd, &st));
+	/* The card has dropped the packets, nobody else. */
 	EXPECT_LT(0U, st.rx_no_desc);
 	EXPECT_EQ(0U, st.rx_ring_full);
+	EXPECT_EQ(0U, st.tp_drops);
+	EXPECT_EQ(got, st.tp_packets);
 	close(fd);
 	zc_close(&z);
 }
@@ -623,6 +627,7 @@ TEST_F_TIMEOUT(port, status_unmapped, 120)
 {
 	struct zc_cfg cfg = { .ifname = if_b, .n = 1, .rx_empty = true };
 	size_t page = getpagesize();
+	unsigned int got = 0;
 	struct zc z;
 	int fd;
 
@@ -631,7 +636,7 @@ TEST_F_TIMEOUT(port, status_unmapped, 120)
 	ASSERT_TRUE(rx_asks(&z, 1));
 	z.s.map_len -= page;
 	ASSERT_EQ(0, munmap((char *)z.s.map + z.s.map_len, page));
-	post_and_receive(_metadata, &z, fd);
+	post_and_receive(_metadata, &z, fd, &got);
 	EXPECT_TRUE(zc_books_closed(&z));
 	zc_close(&z);
 
@@ -644,7 +649,7 @@ TEST_F_TIMEOUT(port, status_unmapped, 120)
 	ASSERT_TRUE(z.s.map != MAP_FAILED);
 	z.s.rx.desc = z.s.map;
 	z.s.tx.desc = z.s.rx.desc + z.s.rx.size;
-	post_and_receive(_metadata, &z, fd);
+	post_and_receive(_metadata, &z, fd, &got);
 	EXPECT_TRUE(zc_books_closed(&z));
 	zc_close(&z);
 	close(fd);
