@@ -33,7 +33,7 @@
  * older versions; this file handles the ring and V4's zero-copy mode, in which
  * a socket has a queue of a network adapter for itself.  It is selected by
  * the device name: "zc:eth0" for all queues, each with a socket and a ring over
- * the same memory, "zc:eth0:3" for queue 3, or "zc:eth0:2-5"; with
+ * the same memory, "zc:eth0:3" for queue 3, or "zc:eth0:0,2-5"; with
  * "zc:eth0+stack" the host gets the packets, too.
  */
 
@@ -90,11 +90,6 @@
 #define BATCH_BYTES	65536
 
 /*
- * The most queues that a network device of Linux can have.
- */
-#define MAX_QUEUES	4096
-
-/*
  * Packets to be woken for where they may gather.  More would come through
  * a reader's pipe in bursts that it has no room for.
  */
@@ -118,6 +113,22 @@ count_queues(int fd, const char *device)
 	if (ioctl(fd, SIOCETHTOOL, &ifr) == -1)
 		return (0);
 	return (channels.combined_count + channels.rx_count);
+}
+
+/*
+ * Which queue has each socket?
+ */
+static void
+number_queues(struct pcap_tp4 *tp4, const struct pcap_opt *opt)
+{
+	u_int i, queue = 0;
+
+	for (i = 0; i < tp4->nr_queues; i++, queue++) {
+		while (opt->zc_queues != 0 &&
+		    !(opt->zc_set[queue / 8] & 1 << queue % 8))
+			queue++;
+		tp4->queues[i].number = queue;
+	}
 }
 
 /*
@@ -273,7 +284,7 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 {
 	static struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog filter = { 1, &nothing };
-	int zerocopy = handle->opt.zc_queue != 0;
+	int zerocopy = handle->opt.zerocopy;
 	int fd = handle->fd;
 	u_int headroom;
 	struct pcap_tp4 *tp4;
@@ -299,6 +310,7 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 	if (tp4->queues == NULL)
 		goto fail;
 	tp4->q = tp4->queues;
+	number_queues(tp4, &handle->opt);
 
 	/*
 	 * The metadata at the start of the frame makes room for the struct
@@ -387,7 +399,7 @@ open_queue(pcap_t *handle, struct pcap_tp4 *tp4, u_int nr)
 	    setsockopt(sock->fd, SOL_PACKET, PACKET_TIMESTAMP, &stamps,
 	    sizeof(stamps)) == -1)
 		return (-errno);
-	err = tp4_zerocopy(sock, handle->opt.zc_queue + nr);
+	err = tp4_zerocopy(sock, tp4->queues[nr].number + 1);
 	if (err == 0)
 		err = tp4_bind(sock, (int)if_nametoindex(handle->opt.device));
 	return (err);
@@ -425,13 +437,13 @@ int
 pcap_tp4_set_zerocopy(pcap_t *handle, struct pcap_tp4 *tp4)
 {
 	const char *device = handle->opt.device;
-	u_int queue = handle->opt.zc_queue - 1;
+	u_int queue = tp4->queues[0].number;
 	u_int i;
 	int err;
 
-	err = tp4_zerocopy(&tp4->queues[0].sock, handle->opt.zc_queue);
+	err = tp4_zerocopy(&tp4->queues[0].sock, queue + 1);
 	for (i = 1; err == 0 && i < tp4->nr_queues; i++) {
-		queue++;
+		queue = tp4->queues[i].number;
 		err = open_queue(handle, tp4, i);
 	}
 	if (err == 0 && tp4->nr_queues > 1)
@@ -778,15 +790,86 @@ pcap_tp4_pending(struct pcap_tp4 *tp4)
 	return (n);
 }
 
+/*
+ * Get the name of the interface of a device name, or NULL if it isn't one for
+ * zero-copy mode, or the name is too long.
+ */
+const char *
+pcap_tp4_interface(const char *device, char *name, size_t size)
+{
+	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
+	size_t suffix_len = sizeof(STACK_SUFFIX) - 1;
+	size_t len;
+
+	if (strncmp(device, ZC_PREFIX, prefix_len) != 0)
+		return (NULL);
+	device += prefix_len;
+	len = strcspn(device, ":");
+	if (device[len] == '\0' && len >= suffix_len &&
+	    strcmp(device + len - suffix_len, STACK_SUFFIX) == 0)
+		len -= suffix_len;
+	if (len >= size)
+		return (NULL);
+	memcpy(name, device, len);
+	name[len] = '\0';
+	return (name);
+}
+
+/*
+ * Read the number of a queue.
+ */
+static int
+read_queue(const char **text, u_int *queue)
+{
+	unsigned long value;
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return (0);
+	value = strtoul(*text, &end, 10);
+	*text = end;
+	*queue = (u_int)value;
+	return (value < PCAP_ZC_MAX_QUEUES);
+}
+
+/*
+ * Read queues and ranges of them, such as "0,2-5".
+ *
+ * Returns 0 if the text is something else.
+ */
+static int
+read_queues(const char *text, struct pcap_opt *opt)
+{
+	u_int first, last;
+
+	do {
+		if (!read_queue(&text, &first))
+			return (0);
+		last = first;
+		if (*text == '-') {
+			text++;
+			if (!read_queue(&text, &last))
+				return (0);
+		}
+		if (last < first)
+			return (0);
+		for (; first <= last; first++) {
+			if (opt->zc_set[first / 8] & 1 << first % 8)
+				continue;
+			opt->zc_set[first / 8] |= 1 << first % 8;
+			opt->zc_queues++;
+		}
+	} while (*text++ == ',');
+	return (text[-1] == '\0');
+}
+
 pcap_t *
 pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 {
 	size_t prefix_len = sizeof(ZC_PREFIX) - 1;
 	size_t suffix_len = sizeof(STACK_SUFFIX) - 1;
-	unsigned long queue = 0, last = 0;
-	u_int queues = 0;
-	char *name, *colon, *end;
-	int to_stack;
+	struct pcap_opt opt;
+	char *name, *colon;
 	size_t len;
 	pcap_t *p;
 
@@ -801,31 +884,27 @@ pcap_tp4_create(const char *device, char *errbuf, int *is_ours)
 	name = (char *)device;
 	memmove(name, name + prefix_len, strlen(name + prefix_len) + 1);
 	len = strlen(name);
-	to_stack = len >= suffix_len &&
+	memset(&opt, 0, sizeof(opt));
+	opt.zc_stack = len >= suffix_len &&
 	    strcmp(name + len - suffix_len, STACK_SUFFIX) == 0;
-	if (to_stack)
+	if (opt.zc_stack)
 		name[len - suffix_len] = '\0';
 	colon = strchr(name, ':');
 	if (colon != NULL) {
-		queue = last = strtoul(colon + 1, &end, 10);
-		if (colon[1] >= '0' && colon[1] <= '9' && *end == '-' &&
-		    end[1] >= '0' && end[1] <= '9')
-			last = strtoul(end + 1, &end, 10);
-		if (colon[1] < '0' || colon[1] > '9' || *end != '\0' ||
-		    last < queue || last >= MAX_QUEUES) {
+		if (!read_queues(colon + 1, &opt)) {
 			snprintf(errbuf, PCAP_ERRBUF_SIZE,
-			    ZC_PREFIX "%s: \"%s\" is not the number of a queue, or FIRST-LAST",
+			    ZC_PREFIX "%s: \"%s\" is not a list of queues, as in 0,2-5",
 			    name, colon + 1);
 			return (NULL);
 		}
-		queues = (u_int)(last - queue) + 1;
 		*colon = '\0';
 	}
 	p = pcap_create_interface(name, errbuf);
 	if (p != NULL) {
-		p->opt.zc_queue = (u_int)queue + 1;
-		p->opt.zc_queues = queues;
-		p->opt.zc_stack = to_stack;
+		p->opt.zerocopy = 1;
+		p->opt.zc_queues = opt.zc_queues;
+		p->opt.zc_stack = opt.zc_stack;
+		memcpy(p->opt.zc_set, opt.zc_set, sizeof(opt.zc_set));
 	}
 	return (p);
 }

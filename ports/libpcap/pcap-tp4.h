@@ -54,6 +54,7 @@ struct pcap_tp4_packet {
  */
 struct pcap_tp4_queue {
 	struct tp4_socket sock;
+	u_int	number;		/* of the queue */
 	u_int	done;		/* frames read that aren't given back yet */
 	int	stamped;	/* "stamp" is valid */
 	uint64_t stamp;		/* time of the next packet */
@@ -77,6 +78,7 @@ struct pcap_tp4 {
 };
 
 pcap_t	*pcap_tp4_create(const char *device, char *errbuf, int *is_ours);
+const char *pcap_tp4_interface(const char *device, char *name, size_t size);
 int	pcap_tp4_findalldevs(pcap_if_list_t *devlistp, char *errbuf);
 
 struct pcap_tp4 *pcap_tp4_open(pcap_t *handle, u_int reserve);

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -543,6 +545,53 @@ static int statistics(void)
 	return 1;
 }
 
+static bool kernel_is_late;
+
+/* The library's call: the kernel may count packets after they can be read. */
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (kernel_is_late && level == SOL_PACKET && name == PACKET_STATISTICS) {
+		memset(value, 0, *len);
+		return 0;
+	}
+	return syscall(SYS_getsockopt, fd, level, name, value, len);
+}
+
+/* A callback asks for the statistics, as Suricata's does. */
+static void count_and_compare(u_char *user, const struct pcap_pkthdr *h,
+			      const u_char *data)
+{
+	unsigned int *have = (void *)user;
+	struct pcap_stat st;
+
+	(void)h;
+	(void)data;
+	have[0]++;
+	if (pcap_stats(handles[0], &st) || st.ps_recv < have[0])
+		have[1]++;
+}
+
+static int late_statistics(void)
+{
+	unsigned int have[2] = { 0, 0 }, i;
+	pcap_t *p = must_open((struct want){});
+	struct pcap_stat st;
+
+	check(p == handles[0], "not the first handle");
+	kernel_is_late = true;
+	for (i = 0; i < 100; i++)
+		send_one(peer_fd, UDP, i, 200);
+	i = collect(p, count_and_compare, have, have, 100);
+	kernel_is_late = false;
+	check(!i, "%u packets", have[0]);
+	check(!have[1], "%u times more delivered than received", have[1]);
+	check(!pcap_stats(p, &st), "%s", pcap_geterr(p));
+	check(st.ps_recv == 100 && !st.ps_drop, "%u, %u", st.ps_recv,
+	      st.ps_drop);
+	close_handle(p);
+	return 1;
+}
+
 static int overload(void)
 {
 	pcap_t *p = must_open((struct want){ .buffer = 1 << 20 });
@@ -894,9 +943,9 @@ static int errors(void)
 	snprintf(text, sizeof(text), "zc:%s:99", device);
 	check(refuses(text, "has no queue 99"), "no queue");
 	snprintf(text, sizeof(text), "zc:%s:x", device);
-	check(refuses(text, "not the number of a queue"), "no number");
+	check(refuses(text, "not a list of queues"), "no number");
 	snprintf(text, sizeof(text), "zc:%s:", device);
-	check(refuses(text, "not the number of a queue"), "no number");
+	check(refuses(text, "not a list of queues"), "no number");
 	return refuses("zc:lo", "no zero-copy mode") &&
 	       refuses("zc:any", "single interfaces") &&
 	       refuses("zc:nodevice", "No such device");
@@ -1014,6 +1063,58 @@ static int queues_without_sys(void)
 	return 1;
 }
 
+/* Some queues of a device with four, and its network */
+static int queue_lists(void)
+{
+	static const char *const bad[] = { "0,", ",1", "1,,2", "3-1", "4096",
+					   "1-", "1;2", "0-1-2" };
+	struct want want = {};
+	pcap_t *some, *others;
+	bpf_u_int32 net, mask;
+	unsigned int i, have = 0;
+	int status;
+	char text[32];
+
+	check(!system("ip link add tp4Q numrxqueues 4 numtxqueues 4 type veth "
+		      "peer name tp4R numrxqueues 4 numtxqueues 4 && "
+		      "ip addr add 192.0.2.17/28 dev tp4Q && "
+		      "ip link set tp4Q up && ip link set tp4R up"), "no device");
+	some = open_handle("zc:tp4Q:1,3", want, &status);
+	check(some, "%d, %s", status, errbuf);
+	for (i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text), "zc:tp4Q:%u", i);
+		others = open_handle(text, want, &status);
+		check((others == NULL) == (i & 1), "queue %u: %s", i, errbuf);
+		check(others || strstr(errbuf, "already used"), "%s", errbuf);
+		if (others)
+			close_handle(others);
+	}
+	others = open_handle("zc:tp4Q:2,0,0-0+stack", want, &status);
+	check(others, "%d, %s", status, errbuf);
+	check(!pcap_stats(some, &(struct pcap_stat){ 0 }), "%s",
+	      pcap_geterr(some));
+	check(pcap_dispatch(others, -1, count, (void *)&have) >= 0, "%s",
+	      pcap_geterr(others));
+	close_handle(some);
+	close_handle(others);
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text), "zc:tp4Q:%s", bad[i]);
+		check(!open_handle(text, want, &status) &&
+		      strstr(errbuf, "not a list of queues"), "%s: %s", text,
+		      errbuf);
+	}
+	check(!pcap_lookupnet("zc:tp4Q:1,3+stack", &net, &mask, errbuf), "%s",
+	      errbuf);
+	check(net == htonl(0xc0000210) && mask == htonl(0xfffffff0),
+	      "%08x, %08x", ntohl(net), ntohl(mask));
+	check(!pcap_lookupnet("zc:tp4Q", &net, &mask, errbuf) &&
+	      mask == htonl(0xfffffff0), "%s", errbuf);
+	check(pcap_lookupnet("zc:tp4R", &net, &mask, errbuf) < 0 &&
+	      strstr(errbuf, "no IPv4 address"), "%s", errbuf);
+	check(!system("ip link del tp4Q"), "not removed");
+	return 1;
+}
+
 static int removed(void)
 {
 	pcap_t *p = must_open((struct want){});
@@ -1057,6 +1158,8 @@ int main(int argc, char **argv)
 	result(directions(), "directions");
 	result(injects(), "what is injected arrives");
 	result(statistics(), "statistics count what the filter passes");
+	if (is_v4)
+		result(late_statistics(), "received is never less than delivered");
 	result(overload(), "what is received is delivered or counted as dropped");
 	result(nonblocking(), "non-blocking, and a descriptor to wait for");
 	result(breaks(), "pcap_breakloop() of another thread");
@@ -1072,6 +1175,7 @@ int main(int argc, char **argv)
 		result(lists_zerocopy(), "zero-copy devices are listed behind the others");
 		result(opens_all(), "with all devices open, the host receives");
 		result(filters_long(), "filters see what the snapshot length cuts off");
+		result(queue_lists(), "lists of queues, and the network of an interface");
 		result(queues_without_sys(), "all queues, in another namespace's /sys");
 	}
 	result(removed(), "the interface disappears");

@@ -552,7 +552,7 @@ def test_to_stack() -> None:
     same("zero-copy, to the stack too: what it sees", old.packets(), host.packets())
     words = ["ip", "netns", "exec", "right", "tcpdump", "-i", "zc:veth0:x+stack"]
     said = attempt(*words, ours=True).stderr
-    result("is not the number of a queue" in said, "zero-copy: no such queue", said)
+    result("is not a list of queues" in said, "zero-copy: not a queue", said)
 
 
 def test_queues() -> None:
@@ -618,7 +618,7 @@ def test_queues() -> None:
     for text in "2-1", "1-", "1-9":
         words = f"ip netns exec right tcpdump -i zc:wide0:{text}".split()
         said = attempt(*words, ours=True).stderr
-        why = "has no queue 4" if text == "1-9" else "is not the number of a queue"
+        why = "has no queue 4" if text == "1-9" else "is not a list of queues"
         result(why in said, f"zero-copy: queues {text}: {why}", said)
 
 
