@@ -2,6 +2,7 @@
 /* tp4 steer: rules that steer flows to a queue, as ethtool -N makes */
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <net/if.h>
@@ -30,12 +31,22 @@ static int ask(const char *dev, void *data)
 	return err;
 }
 
+/* Are rules switched on, as far as the device says? */
+static bool has_rules(const char *dev)
+{
+	struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
+
+	return !ask(dev, &flags) && flags.data & ETH_FLAG_NTUPLE;
+}
+
 static int fail(const char *dev, const char *what, int err)
 {
 	const char *hint = "";
 
-	if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP && !has_rules(dev))
 		hint = ": the driver has no rules, or they are off (ethtool -K DEVICE ntuple on)";
+	else if (err == -EOPNOTSUPP || err == -EINVAL)
+		hint = ": the driver refuses this flow or queue; see also the kernel log";
 	fprintf(stderr, "tp4: %s: %s: %s%s\n", dev, what, strerror(-err), hint);
 	return 1;
 }
@@ -97,63 +108,137 @@ static bool read_port(const char *word, __be16 *value, __be16 *mask)
 	return true;
 }
 
+/* An address, with the length of its prefix if it is a network. */
 static bool read_address(const char *word, bool is_ip6, void *value, void *mask)
 {
-	if (*(__u8 *)mask ||
-	    inet_pton(is_ip6 ? AF_INET6 : AF_INET, word, value) != 1)
+	unsigned long bits = is_ip6 ? 128 : 32, i;
+	char address[INET6_ADDRSTRLEN];
+	const char *slash = strchrnul(word, '/');
+	__u8 *to = mask, *from = value;
+
+	if ((size_t)(slash - word) >= sizeof(address) || *to)
 		return false;
-	memset(mask, 0xff, is_ip6 ? 16 : 4);
+	memcpy(address, word, slash - word);
+	address[slash - word] = 0;
+	if (inet_pton(is_ip6 ? AF_INET6 : AF_INET, address, value) != 1 ||
+	    (*slash && (!read_number(slash + 1, bits, &bits) || !bits)))
+		return false;
+	for (i = 0; i < bits; i++)
+		to[i / 8] |= 0x80 >> i % 8;
+	for (i = 0; i < (is_ip6 ? 16 : 4); i++)
+		from[i] &= to[i];
 	return true;
 }
 
-/* Parse [tcp|udp|sctp] and pairs of src, dst, sport, dport and a value. */
-static bool read_flow(int nr, char **word, struct ethtool_rx_flow_spec *fs)
+static bool read_mac(const char *word, __u8 *value, __u8 *mask)
 {
-	static const struct {
-		const char *name;
-		__u32 ip4, ip6;
-	} types[] = {
-		{ "tcp", TCP_V4_FLOW, TCP_V6_FLOW },
-		{ "udp", UDP_V4_FLOW, UDP_V6_FLOW },
-		{ "sctp", SCTP_V4_FLOW, SCTP_V6_FLOW },
-	};
+	unsigned int byte, i;
+
+	if (*mask || strlen(word) != 3 * ETH_ALEN - 1)
+		return false;
+	for (i = 0; i < ETH_ALEN; i++, word += 3) {
+		if (!isxdigit(word[0]) || !isxdigit(word[1]) ||
+		    word[2] != (i < ETH_ALEN - 1 ? ':' : 0) ||
+		    sscanf(word, "%2x", &byte) != 1)
+			return false;
+		value[i] = byte;
+	}
+	memset(mask, 0xff, ETH_ALEN);
+	return true;
+}
+
+static bool read_vlan(const char *word, struct ethtool_rx_flow_spec *fs)
+{
+	unsigned long id;
+
+	if (fs->m_ext.vlan_tci || !read_number(word, 4095, &id))
+		return false;
+	fs->h_ext.vlan_tci = htons(id);
+	fs->m_ext.vlan_tci = htons(0xfff);
+	fs->flow_type |= FLOW_EXT;
+	return true;
+}
+
+struct flow_type {
+	const char *name;
+	__u32 ip4, ip6;
+	bool has_ports;
+};
+
+static const struct flow_type types[] = {
+	{ "tcp", TCP_V4_FLOW, TCP_V6_FLOW, true },
+	{ "udp", UDP_V4_FLOW, UDP_V6_FLOW, true },
+	{ "sctp", SCTP_V4_FLOW, SCTP_V6_FLOW, true },
+	{ "ip", IPV4_USER_FLOW, IPV6_USER_FLOW, false },
+	{ "ether", ETHER_FLOW, ETHER_FLOW, false },
+};
+
+/* Addresses and ports are at the same places in the specs of all protocols. */
+static bool read_field(const char *what, const char *word,
+		       const struct flow_type *type, bool is_ip6,
+		       struct ethtool_rx_flow_spec *fs)
+{
 	struct ethtool_tcpip4_spec *v4 = &fs->h_u.tcp_ip4_spec;
 	struct ethtool_tcpip4_spec *m4 = &fs->m_u.tcp_ip4_spec;
 	struct ethtool_tcpip6_spec *v6 = &fs->h_u.tcp_ip6_spec;
 	struct ethtool_tcpip6_spec *m6 = &fs->m_u.tcp_ip6_spec;
-	bool is_ip6 = false, ok = true;
-	size_t type;
+	const bool ether = type->ip4 == ETHER_FLOW;
+
+	if (!strcmp(what, "vlan"))
+		return read_vlan(word, fs);
+	if (!strcmp(what, "mac") && !ether) {
+		fs->flow_type |= FLOW_MAC_EXT;
+		return read_mac(word, fs->h_ext.h_dest, fs->m_ext.h_dest);
+	}
+	if (!strcmp(what, "src") && ether)
+		return read_mac(word, fs->h_u.ether_spec.h_source,
+				fs->m_u.ether_spec.h_source);
+	if (!strcmp(what, "dst") && ether)
+		return read_mac(word, fs->h_u.ether_spec.h_dest,
+				fs->m_u.ether_spec.h_dest);
+	if (!strcmp(what, "src"))
+		return read_address(word, is_ip6,
+				    is_ip6 ? (void *)v6->ip6src : &v4->ip4src,
+				    is_ip6 ? (void *)m6->ip6src : &m4->ip4src);
+	if (!strcmp(what, "dst"))
+		return read_address(word, is_ip6,
+				    is_ip6 ? (void *)v6->ip6dst : &v4->ip4dst,
+				    is_ip6 ? (void *)m6->ip6dst : &m4->ip4dst);
+	if (!strcmp(what, "sport") && type->has_ports)
+		return read_port(word, is_ip6 ? &v6->psrc : &v4->psrc,
+				 is_ip6 ? &m6->psrc : &m4->psrc);
+	if (!strcmp(what, "dport") && type->has_ports)
+		return read_port(word, is_ip6 ? &v6->pdst : &v4->pdst,
+				 is_ip6 ? &m6->pdst : &m4->pdst);
+	return false;
+}
+
+/* Parse a type and pairs of a field and its value. */
+static bool read_flow(int nr, char **word, struct ethtool_rx_flow_spec *fs)
+{
+	const size_t nr_types = sizeof(types) / sizeof(*types);
+	const struct flow_type *type;
+	bool is_ip6 = false;
 	int i;
 
-	for (type = 0; type < 3 && strcmp(word[0], types[type].name); )
-		type++;
-	if (type == 3 || nr < 3 || !(nr & 1))
+	for (type = types; type < types + nr_types; type++)
+		if (!strcmp(word[0], type->name))
+			break;
+	if (type == types + nr_types || nr < 3 || !(nr & 1))
 		return false;
 	for (i = 1; i < nr; i += 2)
-		if (strchr(word[i + 1], ':'))
+		if ((!strcmp(word[i], "src") || !strcmp(word[i], "dst")) &&
+		    strchr(word[i + 1], ':'))
 			is_ip6 = true;
-	fs->flow_type = is_ip6 ? types[type].ip6 : types[type].ip4;
-	for (i = 1; ok && i < nr; i += 2) {
-		const char *what = word[i], *value = word[i + 1];
-
-		if (!strcmp(what, "src"))
-			ok = read_address(value, is_ip6,
-					  is_ip6 ? (void *)v6->ip6src : &v4->ip4src,
-					  is_ip6 ? (void *)m6->ip6src : &m4->ip4src);
-		else if (!strcmp(what, "dst"))
-			ok = read_address(value, is_ip6,
-					  is_ip6 ? (void *)v6->ip6dst : &v4->ip4dst,
-					  is_ip6 ? (void *)m6->ip6dst : &m4->ip4dst);
-		else if (!strcmp(what, "sport"))
-			ok = read_port(value, is_ip6 ? &v6->psrc : &v4->psrc,
-				       is_ip6 ? &m6->psrc : &m4->psrc);
-		else if (!strcmp(what, "dport"))
-			ok = read_port(value, is_ip6 ? &v6->pdst : &v4->pdst,
-				       is_ip6 ? &m6->pdst : &m4->pdst);
-		else
-			ok = false;
+	fs->flow_type = is_ip6 ? type->ip6 : type->ip4;
+	for (i = 1; i < nr; i += 2)
+		if (!read_field(word[i], word[i + 1], type, is_ip6, fs))
+			return false;
+	if (fs->flow_type == IPV4_USER_FLOW) {
+		fs->h_u.usr_ip4_spec.ip_ver = ETH_RX_NFC_IP4;
+		fs->m_u.usr_ip4_spec.ip_ver = 0;
 	}
-	return ok;
+	return true;
 }
 
 static int remove_rule(const char *dev, const char *word)
@@ -182,18 +267,19 @@ static void wait_for_end(const sigset_t *signals)
 static int add_rule(const char *dev, int nr, char **word, bool keep)
 {
 	struct ethtool_rxnfc nfc = { .cmd = ETHTOOL_SRXCLSRLINS };
-	unsigned long queue;
+	const bool drop = !strcmp(word[nr - 1], "drop");
+	unsigned long queue = 0;
 	sigset_t signals;
 	char number[16];
 	long long place;
 	int err;
 
-	if (!read_number(word[nr - 1], 65535, &queue) ||
+	if ((!drop && !read_number(word[nr - 1], 65535, &queue)) ||
 	    !read_flow(nr - 1, word, &nfc.fs)) {
 		fprintf(stderr, "tp4: not a flow and a queue: tp4 --help\n");
 		return 2;
 	}
-	nfc.fs.ring_cookie = queue;
+	nfc.fs.ring_cookie = drop ? RX_CLS_FLOW_DISC : queue;
 	place = find_place(dev);
 	if (place < 0)
 		return fail(dev, "finding room for a rule", place);
@@ -212,8 +298,12 @@ static int add_rule(const char *dev, int nr, char **word, bool keep)
 	if (err)
 		return fail(dev, "adding the rule", err);
 	snprintf(number, sizeof(number), "%u", nfc.fs.location);
-	printf("rule %s: to queue %lu of %s%s\n", number, queue, dev,
-	       keep ? "" : ", until Ctrl-C");
+	printf("rule %s: ", number);
+	if (drop)
+		printf("dropped by %s", dev);
+	else
+		printf("to queue %lu of %s", queue, dev);
+	printf("%s\n", keep ? "" : ", until Ctrl-C");
 	fflush(stdout);
 	if (keep)
 		return 0;

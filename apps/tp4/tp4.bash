@@ -17,12 +17,11 @@ _tp4() {
 	*' steer '*)
 		case $prev in
 		steer | -k | --keep | -d | --delete) words="--keep --delete $devices" ;;
-		src | dst | sport | dport) words= ;;
-		tcp | udp | sctp) words='src dst sport dport' ;;
+		src | dst | sport | dport | vlan | mac) words= ;;
 		*)
-			words='src dst sport dport'
+			words='src dst sport dport vlan mac'
 			[[ $'\n'$devices$'\n' != *$'\n'$prev$'\n'* ]] ||
-				words='tcp udp sctp'
+				words='tcp udp sctp ip ether'
 			;;
 		esac
 		;;

@@ -102,6 +102,7 @@ class CompletionTest(unittest.TestCase):
             ("tp4 list --j", "son "),
             ("tp4 steer lo tc", "p "),
             ("tp4 steer lo tcp dpo", "rt "),
+            ("tp4 steer lo ip vl", "an "),
         )
 
 

@@ -209,7 +209,9 @@ check 'steer: no rules' fails 1 'the driver has no rules' ./tp4 steer left udp d
 for flow in 'udp 0' 'udp dport 0' 'icmp dport 1 0' 'udp dport 65536 0' 'udp dport 1 x' \
 	'udp src 300.0.0.1 0' 'udp src ::1 dst 10.0.0.1 0' 'udp port 1 0' \
 	'udp dport 1 dport 2 0' 'udp src 10.0.0.1 src 10.0.0.2 0' 'udp dport -1 0' \
-	'udp dport 1 65536' 'udp dport 1 18446744073709551616'; do
+	'ip sport 1 0' 'ip src 10.0.0.0/33 0' 'ip src 10.0.0.0/0 0' 'ip src 10.0.0.0/ 0' \
+	'ether src 10.0.0.1 0' 'ether src 2:0:0:0:0:1 0' 'udp vlan 4096 0' 'udp vlan 1 vlan 2 0' \
+	'udp dport 1 dropped' 'ip drop' 'udp dport 1 65536' 'udp dport 1 18446744073709551616'; do
 	# shellcheck disable=SC2086 # words
 	check "steer: not a flow: $flow" fails 2 'tp4 --help' ./tp4 steer left $flow
 done
@@ -220,6 +222,100 @@ done
 check 'steer -d: no such rule' fails 1 'removing the rule' ./tp4 steer -d left 3
 check 'no command' fails 2 usage ./tp4
 check 'an unknown option' fails 2 '^tp4: .*unknown-option' ./tp4 list --unknown-option
+
+# A card with rules, which writes the one that it is given to $RULE
+gcc -shared -fPIC -o "$tmp/card.so" -xc - <<'EOF'
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <net/if.h>
+#include <linux/types.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+
+static void hex(FILE *f, const char *name, const void *p, int len)
+{
+	fprintf(f, " %s ", name);
+	for (int i = 0; i < len; i++)
+		fprintf(f, "%02x", ((const unsigned char *)p)[i]);
+}
+
+static void write_rule(const struct ethtool_rx_flow_spec *fs)
+{
+	FILE *f = fopen(getenv("RULE"), "w");
+
+	fprintf(f, "type %x to %llx", fs->flow_type, fs->ring_cookie);
+	hex(f, "is", &fs->h_u, 40);
+	hex(f, "mask", &fs->m_u, 40);
+	hex(f, "vlan", &fs->h_ext.vlan_tci, 2);
+	hex(f, "of", &fs->m_ext.vlan_tci, 2);
+	hex(f, "mac", fs->h_ext.h_dest, 6);
+	hex(f, "of", fs->m_ext.h_dest, 6);
+	fclose(f);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct ethtool_rxnfc *nfc;
+	va_list args;
+
+	va_start(args, request);
+	nfc = (void *)va_arg(args, struct ifreq *)->ifr_data;
+	va_end(args);
+	if (request != SIOCETHTOOL)
+		abort();
+	if (nfc->cmd == ETHTOOL_GRXCLSRLCNT) {
+		nfc->data = RX_CLS_LOC_SPECIAL;
+	} else if (nfc->cmd == ETHTOOL_GFLAGS) {
+		((struct ethtool_value *)nfc)->data =
+			getenv("OFF") ? 0 : ETH_FLAG_NTUPLE;
+	} else if (nfc->cmd == ETHTOOL_SRXCLSRLINS) {
+		nfc->fs.location = 7;
+		write_rule(&nfc->fs);
+		errno = getenv("REFUSE") ? atoi(getenv("REFUSE")) : 0;
+		return errno ? -1 : 0;
+	}
+	return 0;
+}
+EOF
+export RULE=$tmp/rule
+card=(env "LD_PRELOAD=$tmp/card.so")
+
+# rule PATTERN FLOW...: the card gets this rule
+rule() {
+	local pattern=$1
+
+	shift
+	"${card[@]}" ./tp4 steer -k left "$@" >"$tmp/out" || return 1
+	grep -qE "^$pattern" "$RULE" || { sed 's/^/# /' "$RULE"; return 1; }
+}
+
+check 'steer: ports' rule 'type 2 to 3 is 0{16}04d20035.* mask 0{16}ffffffff0+ ' \
+	udp sport 1234 dport 53 3
+check 'steer: what it prints' grep -qx 'rule 7: to queue 3 of left' "$tmp/out"
+check 'steer: networks' rule 'type 1 to 0 is 0a000000c0a80180.* mask ff000000ffffff80' \
+	tcp src 10.1.2.3/8 dst 192.168.1.200/25 0
+check 'steer: a network of IPv6' \
+	rule 'type 6 to 1 is 0{32}20010db8f0{23}.* mask 0{32}f{9}0{23}0' \
+	udp dst 2001:db8:ffff::/36 1
+check 'steer: addresses alone' rule 'type d to 2 is 0a0000010{18}010' ip src 10.0.0.1 2
+check 'steer: IPv6 addresses alone' rule 'type e to 2 is 0{30}01' ip src ::1 2
+check 'steer: MAC addresses' \
+	rule 'type 12 to 2 is 02000000000a02000000000b0+ mask f{24}0' \
+	ether dst 02:00:00:00:00:0a src 02:00:00:00:00:0B 2
+check 'steer: a VLAN and a destination' \
+	rule 'type c0000002 .* vlan 0007 of 0fff mac 020000000001 of f{12}$' \
+	udp dport 1 vlan 7 mac 02:00:00:00:00:01 0
+check 'steer: drop' rule 'type 2 to f{16} ' udp dport 1 drop
+check 'steer: that it drops' grep -qx 'rule 7: dropped by left' "$tmp/out"
+check 'steer: rules are off' fails 1 'ntuple on' \
+	"${card[@]}" OFF=1 REFUSE=95 ./tp4 steer left udp dport 1 0
+check 'steer: not such rules' fails 1 'refuses this flow' \
+	"${card[@]}" REFUSE=95 ./tp4 steer left udp dport 1 0
+check 'steer: no room' fails 1 'No space left on device$' \
+	"${card[@]}" REFUSE=28 ./tp4 steer left udp dport 1 0
 
 # A kernel that does not know TPACKET_V4
 gcc -shared -fPIC -o "$tmp/old.so" -xc - <<'EOF'
