@@ -285,14 +285,14 @@ void tp4_area_put(struct tp4_area *area)
  * tp4_area_put_atomic() - drop a reference to an area in atomic context
  * @area:	the area, or NULL
  *
- * The release is left to a workqueue.
+ * The release is left to a workqueue, as it can take long.
  *
  * Context: Any except hard interrupt.
  */
 void tp4_area_put_atomic(struct tp4_area *area)
 {
 	if (area && refcount_dec_and_test(&area->users))
-		schedule_work(&area->work);
+		queue_work(system_long_wq, &area->work);
 }
 
 /**

@@ -177,14 +177,24 @@ void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 	struct packet_ring_buffer *rb = tx ? &po->tx_ring : &po->rx_ring;
 	struct tp4_queue *q = po->tp4_pending[tx];
 
-	/* The timer reads the ring, which is freed next. No packet arms it. */
-	if (!tx && po->tp4_queue[TP4_RX])
-		timer_shutdown_sync(&po->tp4_queue[TP4_RX]->late);
 	if (q)
 		q->ring = ring;
 	/* packet_diag reports this word, which only V3 uses otherwise. */
 	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
 	swap(po->tp4_queue[tx], po->tp4_pending[tx]);
+}
+
+/**
+ * tp4_ring_stop_timer() - stop the timer of the pending Rx queue
+ * @po:	the packet socket
+ *
+ * The timer reads the ring, which is freed next.
+ *
+ * Context: In packet_set_ring(), after tp4_ring_swap(), without spinlocks.
+ */
+void tp4_ring_stop_timer(struct packet_sock *po)
+{
+	timer_shutdown_sync(&po->tp4_pending[TP4_RX]->late);
 }
 
 /**
