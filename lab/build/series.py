@@ -53,6 +53,13 @@ MAX_SET = 15  # the limit of netdev
 # Directories without files of the series
 NOT_MAILED = ("apps", "bindings", "build", "lab", "live", "out", "ports", "series")
 NOT_MAILED += (".ci", ".git")
+# What V4 relies on in a file of the base, without an edit there that would not apply
+NEEDS = {
+    "net/packet/af_packet.c": (
+        "packet_free_tx_ring",
+        "a closing socket's Tx ring is freed while a device still sends from it",
+    )
+}
 EPOCH = 946684800  # 2000-01-01, the base commit's date; each patch is a minute later
 # The commit of build/linux that was last assembled or imported
 SYNCED = "refs/tpacket4/synced"
@@ -351,6 +358,17 @@ def without_at(patch: Patch, path: str, parent: str) -> str | None:
         return text("rev-parse", f":{path}", env=env)
 
 
+def check_needs(commit: str) -> None:
+    """Raise if the base lacks a fix that the series relies on."""
+    for path, (needle, fault) in NEEDS.items():
+        blob = resolve(f"{commit}:{path}")
+        if blob and needle not in text("cat-file", "blob", blob):
+            raise Error(
+                f"this kernel is too old: {fault}, as {path} has no {needle}().\n"
+                "Take a later release of its branch, or apply that fix first."
+            )
+
+
 def build_commits(commit: str, series: list[Patch]) -> str:
     """Make the commits without changing the work tree or a branch."""
     # Many commands start with this, and it takes ten seconds.
@@ -361,6 +379,7 @@ def build_commits(commit: str, series: list[Patch]) -> str:
         return made[1]
     head = commit
     base = nearest(commit)
+    check_needs(commit)
     with scratch_index() as env:
         git("read-tree", commit, env=env)
         there = set(git("ls-files", "-z", env=env).decode().split("\0"))

@@ -288,6 +288,15 @@ class SeriesTest(unittest.TestCase):
         self.assertIn("net/old.c:20", said)
         self.assertIn("The base is Linux ", said)
 
+    def test_base_without_a_needed_fix_is_refused(self) -> None:
+        self.write("kernel/net/packet/af_packet.c", "int packet_set_ring;\n")
+        said = self.series("tree", fail=True)
+        self.assertIn("too old", said)
+        self.assertIn("packet_free_tx_ring()", said)
+        self.assertIn("The base is Linux ", said)
+        self.write("kernel/net/packet/af_packet.c", "int packet_free_tx_ring;\n")
+        self.series("tree")
+
     def test_nothing_unimported_is_lost(self) -> None:
         self.series("tree")
         self.replace("net/old.c", "return 8", "return 88")
