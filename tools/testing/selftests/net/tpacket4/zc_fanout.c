@@ -64,17 +64,18 @@ static struct zc *member_of(struct _test_data_fanout *self, unsigned int i)
 	return i < NR_MEMBERS ? &self->g.member[i] : &self->g.feed;
 }
 
-/* Receives a packet on one of the sockets. Returns its length, 0 if there was
- * none, or < 0.
+/* Receives a packet on one of the first @nr sockets. Returns its length, 0 if
+ * there was none, or < 0.
  */
-static int recv_any(struct _test_data_fanout *self, unsigned int *who, int ms)
+static int recv_of(struct _test_data_fanout *self, unsigned int nr,
+		   unsigned int *who, int ms)
 {
 	uint64_t end = now_ms() + ms;
 	unsigned int i;
 	int len;
 
 	do {
-		for (i = 0; i <= NR_MEMBERS; i++) {
+		for (i = 0; i < nr; i++) {
 			struct zc *z = member_of(self, i);
 
 			if (z->s.fd < 0)
@@ -88,6 +89,11 @@ static int recv_any(struct _test_data_fanout *self, unsigned int *who, int ms)
 		sched_yield();
 	} while (now_ms() < end);
 	return 0;
+}
+
+static int recv_any(struct _test_data_fanout *self, unsigned int *who, int ms)
+{
+	return recv_of(self, NR_MEMBERS + 1, who, ms);
 }
 
 /* Receives a packet of the numbers below PKTS that was not yet received. Returns
@@ -889,6 +895,59 @@ TEST_F(fanout, no_members)
 		EXPECT_EQ(PKTS, self->got[NR_MEMBERS]);
 	}
 	group_expect_back(_metadata, g);
+}
+
+/* All members restart while the feeder's program does not read: the feeder has
+ * kept frames, so the new members get packets.
+ */
+TEST_F(fanout, members_restart)
+{
+	struct group *g = &self->g;
+	unsigned int i, n, who = 0, nr;
+	struct tpacket_stats_v4 st;
+	struct tpacket4_desc d;
+
+	ASSERT_EQ(0, start(self, PACKET_FANOUT_LB));
+	pass_all(_metadata, self);
+	for (i = 0; i < NR_MEMBERS; i++) {
+		zc_close(&g->member[i]);
+		g->member[i].s.fd = -1;
+	}
+	/* more than it has frames for */
+	nr = 2 * g->feed.s.rx.size;
+	ASSERT_EQ(0, pv4_stats(g->feed.s.fd, &st));
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->tx, 60, i));
+		ASSERT_TRUE(zc_reap_all(&self->tx, WAIT_MS));
+	}
+	ASSERT_EQ(0, pv4_stats_of(g->feed.s.fd, nr, &st));
+	EXPECT_EQ(nr, st.tp_packets);
+	EXPECT_LT(g->feed.s.rx.size, st.tp_drops);
+
+	for (i = 0; i < NR_MEMBERS; i++) {
+		ASSERT_EQ(0, group_open(g, &g->member[i],
+					&(struct zc_cfg){ .meta = g->meta }));
+		ASSERT_EQ(0, group_join(g, g->member[i].s.fd));
+	}
+	memset(self->got, 0, sizeof(self->got));
+	for (i = 0; i < PKTS; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->tx, len_of(i), i));
+		ASSERT_EQ((int)len_of(i),
+			  recv_of(self, NR_MEMBERS, &who, WAIT_MS));
+		EXPECT_TRUE(packet_ok(self->buf, len_of(i), len_of(i), i));
+		ASSERT_TRUE(zc_reap_all(&self->tx, WAIT_MS));
+		self->got[who]++;
+	}
+	EXPECT_EQ(PKTS / 2, self->got[0]);
+	EXPECT_EQ(PKTS / 2, self->got[1]);
+	expect_counted(_metadata, self);
+
+	/* The feeder has what came when there were no members. */
+	for (n = 0; zc_take(&g->feed, &g->feed.s.rx, &d); n++)
+		EXPECT_EQ(n, packet_seq(pv4_frame(&g->feed.s, d.idx) + d.offset));
+	EXPECT_EQ(nr - st.tp_drops, n);
+	/* Frames that members had when they closed are lost. */
+	EXPECT_TRUE(!variant->copy || group_balances(g));
 }
 
 /* A ring that is removed drops what it is fed. */
