@@ -86,6 +86,31 @@ static void raise_sizes(struct packet_spec *pkt, unsigned int min)
 			pkt->sizes[i] = min;
 }
 
+/* Sizes of a search are tried one after the other. */
+static void set_sizes(struct config *cfg, const struct given_packet *given)
+{
+	struct packet_spec *pkt = &cfg->pkt;
+	unsigned int i, min = vary_min_size(pkt);
+
+	if (cfg->mode != MODE_SEARCH) {
+		if (given->length)
+			parse_sizes(given->length, pkt);
+		return;
+	}
+	cfg->nr_lengths = parse_lengths(given->length ? given->length :
+					"rfc2544", cfg->lengths);
+	pkt->size = (struct range){ UINT32_MAX, 0, false };
+	for (i = 0; i < cfg->nr_lengths; i++) {
+		/* As the default of tx does */
+		if (cfg->lengths[i] == MIN_FRAME && min > MIN_FRAME)
+			cfg->lengths[i] = min;
+		if (cfg->lengths[i] < pkt->size.min)
+			pkt->size.min = cfg->lengths[i];
+		if (cfg->lengths[i] > pkt->size.max)
+			pkt->size.max = cfg->lengths[i];
+	}
+}
+
 static void finish_packet(struct config *cfg, const struct given_packet *given)
 {
 	static char src4[] = "10.0.0.1", dst4[] = "10.1.0.1";
@@ -106,6 +131,7 @@ static void finish_packet(struct config *cfg, const struct given_packet *given)
 	if (pkt->priority && !pkt->tagged)
 		errx(2, "--priority needs --vlan");
 	set_protocol(pkt, given);
+	set_sizes(cfg, given);
 	set_random(pkt, given->random);
 	pkt->run = clock_ns(CLOCK_REALTIME) / 1000 ^ getpid();
 	min = vary_min_size(pkt);
@@ -136,11 +162,17 @@ static void check_mode(const struct config *cfg, const struct given *given)
 	const bool tx = cfg->mode == MODE_TX, rx = cfg->mode == MODE_RX;
 	const bool ping = cfg->mode == MODE_PING;
 	const bool replay = cfg->mode == MODE_REPLAY;
+	const bool search = cfg->mode == MODE_SEARCH;
 
-	if (given->packets && !tx && !ping)
-		errx(2, "options of packets are for tx and ping");
-	if (given->rate_options && !tx && !ping && !replay)
-		errx(2, "options of the rate are for tx, ping and replay");
+	if (given->packets && !tx && !ping && !search)
+		errx(2, "options of packets are for tx, ping and search");
+	if (given->rate_options && !tx && !ping && !replay && !search)
+		errx(2, "options of the rate are for tx, ping, replay and search");
+	if (given->search != search || (search && !cfg->to))
+		errx(2, search ? "search needs an interface that receives (--to)" :
+		     "--to, --loss and --precision are for search");
+	if (search && (cfg->count || cfg->plot))
+		errx(2, "search has no --count and --plot");
 	if (cfg->pkt.seq && !tx && !rx)
 		errx(2, "--seq is for tx and rx");
 	if (cfg->stamps != STAMPS_PROGRAM && (!rx || !cfg->pkt.seq))
@@ -196,7 +228,8 @@ static unsigned int default_ring(const struct config *cfg)
 	const bool both = cfg->mode == MODE_PING || cfg->mode == MODE_PONG;
 	unsigned int size = 2048, memory = 2 * MIB;
 
-	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING)
+	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING ||
+	    cfg->mode == MODE_SEARCH)
 		size = slots_frame_size(vary_max_size(&cfg->pkt));
 	else if (cfg->mode == MODE_REPLAY)
 		size = slots_frame_size(UINT32_MAX);
@@ -220,9 +253,14 @@ void finish_options(struct config *cfg, struct given *given)
 		cfg->ahead = 0;
 	check(cfg, given);
 	set_cpus(cfg, given);
-	if (cfg->mode == MODE_PING)
+	if (cfg->mode == MODE_PING || cfg->mode == MODE_SEARCH)
 		cfg->pkt.seq = true;
-	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING) {
+	if (cfg->mode == MODE_SEARCH && !cfg->seconds)
+		cfg->seconds = 2;
+	if (cfg->mode == MODE_SEARCH && !cfg->rate.given)
+		cfg->rate = (struct rate){ 100, true, RATE_PERCENT };
+	if (cfg->mode == MODE_TX || cfg->mode == MODE_PING ||
+	    cfg->mode == MODE_SEARCH) {
 		finish_packet(cfg, &given->pkt);
 		check_frames(&cfg->pkt);
 	}

@@ -10,6 +10,7 @@ static const char *const modes[] = {
 	[MODE_PING] = "ping",
 	[MODE_PONG] = "pong",
 	[MODE_REPLAY] = "replay",
+	[MODE_SEARCH] = "search",
 };
 
 /* Bytes of the character at @s in UTF-8, or 0 if it is none */
@@ -33,8 +34,13 @@ static unsigned int utf8_len(const unsigned char *s)
 	return len;
 }
 
-/* A byte that is not UTF-8 becomes what Python's os.fsdecode() makes of it. */
-static void write_string(FILE *f, const char *s)
+/**
+ * json_string - write a string
+ * @f: file
+ * @s: string; a byte that is not UTF-8 becomes what Python's os.fsdecode() makes
+ *     of it
+ */
+void json_string(FILE *f, const char *s)
 {
 	unsigned int len;
 
@@ -141,7 +147,7 @@ static void write_errors(FILE *f, const struct run *r)
 		if (!*r->w[i].error)
 			continue;
 		fputs(comma, f);
-		write_string(f, r->w[i].error);
+		json_string(f, r->w[i].error);
 		comma = ", ";
 	}
 	putc(']', f);
@@ -159,7 +165,7 @@ void json_write(struct run *r, FILE *f)
 
 	report_totals(r, &t);
 	fprintf(f, "{\"mode\": \"%s\", \"interface\": ", modes[cfg->mode]);
-	write_string(f, cfg->ifname);
+	json_string(f, cfg->ifname);
 	fprintf(f, ", \"zerocopy\": %s, \"threads\": %u",
 		cfg->zerocopy ? "true" : "false", cfg->nr_threads);
 	fprintf(f, ",\n \"seconds\": %.6f, \"pps\": %.3f, \"bps\": %.3f, \"asked_pps\": %.3f",

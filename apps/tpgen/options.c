@@ -26,6 +26,9 @@ enum {
 	OPT_AHEAD,
 	OPT_QDISC,
 	OPT_STAMPS,
+	OPT_TO,
+	OPT_LOSS,
+	OPT_PRECISION,
 	OPT_JSON,
 	OPT_PLOT,
 };
@@ -68,6 +71,9 @@ static const struct option options[] = {
 	{ "file", required_argument, NULL, 'f' },
 	{ "speed", required_argument, NULL, 'x' },
 	{ "loops", required_argument, NULL, 'L' },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "loss", required_argument, NULL, OPT_LOSS },
+	{ "precision", required_argument, NULL, OPT_PRECISION },
 	{ "interval", required_argument, NULL, 'T' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "dump", optional_argument, NULL, 'X' },
@@ -81,13 +87,14 @@ static const struct option options[] = {
 static enum mode parse_mode(const char *s)
 {
 	static const char *const names[] = { "tx", "rx", "ping", "pong",
-					     "replay" };
+					     "replay", "search" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(s, names[i]))
 			return i;
-	errx(2, "'%s' is not tx, rx, ping, pong or replay; see --help", s);
+	errx(2, "'%s' is not tx, rx, ping, pong, replay or search; see --help",
+	     s);
 }
 
 /**
@@ -130,7 +137,7 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 {
 	switch (c) {
 	case 'l':
-		parse_sizes(arg, pkt);
+		given->pkt.length = arg;
 		break;
 	case '4':
 	case '6':
@@ -224,6 +231,28 @@ static bool rate_option(struct config *cfg, int c, char *arg,
 		return false;
 	}
 	given->rate_options = true;
+	return true;
+}
+
+/* An option of a search; returns false if it is another one. */
+static bool search_option(struct config *cfg, int c, const char *arg,
+			  struct given *given)
+{
+	switch (c) {
+	case OPT_TO:
+		cfg->to = arg;
+		break;
+	case OPT_LOSS:
+		cfg->loss = parse_decimal("loss", arg, 0, 99) / 100;
+		break;
+	case OPT_PRECISION:
+		cfg->precision = parse_decimal("precision", arg, 0.01, 50) /
+				 100;
+		break;
+	default:
+		return false;
+	}
+	given->search = true;
 	return true;
 }
 
@@ -324,6 +353,7 @@ static const struct config defaults = {
 	.wait_link = 2,
 	.ahead = 2000000,
 	.loops = 1,
+	.precision = 0.01,
 	.pkt = {
 		.ttl = 64,
 		.size = { MIN_FRAME, MIN_FRAME, false },
@@ -354,12 +384,13 @@ void options_parse(struct config *cfg, int argc, char **argv)
 				"i:z:p:a:n:t:w:l:46s:d:S:D:F:R:b:f:x:L:T:qX::hV",
 				options, NULL)) != -1)
 		if (!packet_option(&cfg->pkt, c, optarg, &given) &&
-		    !rate_option(cfg, c, optarg, &given))
+		    !rate_option(cfg, c, optarg, &given) &&
+		    !search_option(cfg, c, optarg, &given))
 			other_option(cfg, c, optarg, &given);
 	if (optind + 1 != argc)
 		errx(2, "%s; see --help", optind == argc ?
-		     "nothing to do: tx, rx, ping, pong or replay" :
-		     "more than one of tx, rx, ping, pong and replay");
+		     "nothing to do: tx, rx, ping, pong, replay or search" :
+		     "more than one of tx, rx, ping, pong, replay and search");
 	cfg->mode = parse_mode(argv[optind]);
 	if (!cfg->ifname)
 		errx(2, "no interface given (-i); see --help");

@@ -7,6 +7,7 @@
 
 /**
  * struct given_packet - options of packets that need a check when all are known
+ * @length: argument of -l, or NULL
  * @protocol: argument of --proto, or NULL
  * @random: argument of --random, or NULL
  * @smac: there is a source MAC address
@@ -16,7 +17,7 @@
  * @family: of the addresses, 0: none
  */
 struct given_packet {
-	const char *protocol, *random;
+	const char *length, *protocol, *random;
 	bool smac, src, dst, ports;
 	int family;
 };
@@ -28,12 +29,13 @@ struct given_packet {
  * @ring: --ring
  * @packets: any option of packets
  * @rate_options: any option of the rate
+ * @search: any option of a search
  * @cpus: argument of -a
  * @nr_cpus: number of these
  */
 struct given {
 	struct given_packet pkt;
-	bool threads, ring, packets, rate_options;
+	bool threads, ring, packets, rate_options, search;
 	unsigned int cpus[MAX_THREADS], nr_cpus;
 };
 

@@ -169,6 +169,40 @@ static bool parse_mix(const char *s, struct packet_spec *pkt)
 }
 
 /**
+ * parse_lengths - parse a list of sizes, or "rfc2544"
+ * @s: argument
+ * @lengths: set to the sizes, at most %MAX_LENGTHS
+ *
+ * Ends the program if @s is not valid.
+ *
+ * Return: their number.
+ */
+unsigned int parse_lengths(const char *s, __u16 *lengths)
+{
+	/* RFC 2544, section 9.1, without CRC */
+	static const __u16 rfc2544[] = { 60, 124, 252, 508, 1020, 1276, 1514 };
+	const char *p = s;
+	unsigned int nr = 0;
+	__u64 size;
+
+	if (!strcmp(s, "rfc2544")) {
+		memcpy(lengths, rfc2544, sizeof(rfc2544));
+		return sizeof(rfc2544) / sizeof(*rfc2544);
+	}
+	do {
+		if (nr == MAX_LENGTHS || !number(&p, &size) ||
+		    size < ETH_HLEN || size > UINT16_MAX)
+			goto bad;
+		lengths[nr++] = size;
+	} while (*p++ == ',');
+	if (!p[-1])
+		return nr;
+bad:
+	errx(2, "length: '%s' is not rfc2544, or a list of sizes from %d to %d",
+	     s, ETH_HLEN, UINT16_MAX);
+}
+
+/**
  * parse_sizes - parse a number, a range, a mix of sizes or "imix"
  * @s: argument
  * @pkt: its sizes are set

@@ -193,6 +193,8 @@ void report_totals(const struct run *r, struct totals *t)
 		add_counters(&t->n, &w->n);
 		t->drops += w->rx_drops;
 		t->hw_stamps += w->hw_stamps;
+		if (w->late > t->late)
+			t->late = w->late;
 		for (j = 0; j < REFUSALS; j++)
 			t->refused[j] += w->refused[j];
 		if (!w->begin)

@@ -8,7 +8,7 @@ _tpgen() {
 	[ "$COMP_CWORD" -eq 0 ] || prev=${COMP_WORDS[COMP_CWORD - 1]}
 	COMPREPLY=()
 	case $prev in
-	-i | --interface)
+	-i | --interface | --to)
 		words=$(cd /sys/class/net && echo *)
 		;;
 	-f | --file | --json | --plot)
@@ -18,11 +18,11 @@ _tpgen() {
 	--proto) words='udp tcp icmp' ;;
 	--launch) words='fq etf' ;;
 	--stamps) words='program software hardware' ;;
-	-l | --length) words=imix ;;
+	-l | --length) words='imix rfc2544' ;;
 	-R | --rate) words=max ;;
 	--random) words='length src dst sport dport src-mac dst-mac vlan' ;;
 	*)
-		words='tx rx ping pong replay'
+		words='tx rx ping pong replay search'
 		[[ $cur != -* ]] || words=$(tpgen --help 2>/dev/null |
 			grep -oE -- '--[a-z][a-z0-9-]*' | sort -u)
 		;;

@@ -112,6 +112,8 @@ static void *thread(void *arg)
 		case MODE_REPLAY:
 			replay_run(w);
 			break;
+		case MODE_SEARCH:	/* of which the trials are tx and rx */
+			break;
 		}
 	}
 	__atomic_fetch_sub(&running, 1, __ATOMIC_RELEASE);
@@ -144,6 +146,8 @@ static void open_port(struct worker *w)
 		size = slots_frame_size(replay_max_size(w));
 		port_open(w, 0, ring, ring, size);
 		break;
+	case MODE_SEARCH:
+		break;
 	}
 	if ((cfg->mode == MODE_RX && cfg->pkt.seq) || cfg->mode == MODE_PING) {
 		w->streams = stream_table_new();
@@ -157,7 +161,11 @@ static void wake_up(int sig)
 	(void)sig;	/* nanosleep() and poll() return */
 }
 
-static void set_signals(sigset_t *set)
+/**
+ * set_signals - block the signals that end a run
+ * @set: set to these
+ */
+void set_signals(sigset_t *set)
 {
 	struct sigaction wake = { .sa_handler = wake_up }, old;
 	unsigned int i;
@@ -287,7 +295,13 @@ static bool write_reports(struct run *r, FILE *json, FILE *plot)
 	return ok;
 }
 
-static bool failed(const struct run *r)
+/**
+ * run_failed - check whether something went wrong
+ * @r: run that has ended
+ *
+ * Return: true if so.
+ */
+bool run_failed(const struct run *r)
 {
 	bool answered = r->cfg->mode != MODE_PING;
 	unsigned int i;
@@ -300,19 +314,66 @@ static bool failed(const struct run *r)
 	return !answered;
 }
 
+/**
+ * run_all - open the ports, run the threads until they end, close the ports
+ * @r: run, with zeroed threads
+ * @capture: packets of a replay
+ * @ready: set when what is sent is received, or NULL: print that
+ */
+void run_all(struct run *r, const struct capture *capture, bool *ready)
+{
+	const struct config *cfg = r->cfg;
+	pthread_t threads[MAX_THREADS];
+	unsigned int i;
+	sigset_t set;
+
+	set_signals(&set);
+	for (i = 0; i < cfg->nr_threads; i++) {
+		r->w[i].cfg = cfg;
+		r->w[i].capture = capture;
+		r->w[i].nr = i;
+		r->w[i].count = cfg->count / cfg->nr_threads +
+				(i < cfg->count % cfg->nr_threads);
+		open_port(&r->w[i]);
+	}
+	port_wait_link(cfg);
+	r->speed = port_speed(cfg->ifname);
+	if (cfg->rate.unit == RATE_PERCENT && !r->speed)
+		errx(1, "%s: the speed of the link is unknown, so that there is no percentage of it",
+		     cfg->ifname);
+	for (i = 0; i < cfg->nr_threads; i++)
+		r->w[i].speed = r->speed;
+
+	if (ready)
+		__atomic_store_n(ready, true, __ATOMIC_RELEASE);
+	else if (cfg->mode == MODE_RX || cfg->mode == MODE_PONG)
+		fprintf(stderr, "tpgen: %s: ready\n", cfg->ifname);
+	start_threads(r, threads);
+	watch(r, threads, &set);
+	for (i = 0; i < cfg->nr_threads; i++) {
+		pthread_join(threads[i], NULL);
+		port_read_drops(&r->w[i]);
+		port_close(&r->w[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct config cfg;
 	static struct capture capture;
 	static struct run r = { .cfg = &cfg };
-	pthread_t threads[MAX_THREADS];
 	FILE *json, *plot;
-	unsigned int i;
-	sigset_t set;
+	int status;
 
 	options_parse(&cfg, argc, argv);
 	json = open_output(cfg.json);
 	plot = open_output(cfg.plot);
+	if (cfg.mode == MODE_SEARCH) {
+		status = search_main(&cfg, json);
+		if (json && !close_output(json, cfg.json))
+			status = 1;
+		return status;
+	}
 	r.w = aligned_alloc(64, sizeof(*r.w) * cfg.nr_threads);
 	if (!r.w)
 		err(1, "threads");
@@ -320,35 +381,10 @@ int main(int argc, char **argv)
 	/* It may wait for another program, so signals still end the program. */
 	if (cfg.mode == MODE_REPLAY)
 		replay_load(&cfg, &capture);
-	set_signals(&set);
-	for (i = 0; i < cfg.nr_threads; i++) {
-		r.w[i].cfg = &cfg;
-		r.w[i].capture = &capture;
-		r.w[i].nr = i;
-		r.w[i].count = cfg.count / cfg.nr_threads +
-			       (i < cfg.count % cfg.nr_threads);
-		open_port(&r.w[i]);
-	}
-	port_wait_link(&cfg);
-	r.speed = port_speed(cfg.ifname);
-	if (cfg.rate.unit == RATE_PERCENT && !r.speed)
-		errx(1, "%s: the speed of the link is unknown, so that there is no percentage of it",
-		     cfg.ifname);
-	for (i = 0; i < cfg.nr_threads; i++)
-		r.w[i].speed = r.speed;
-
-	if (cfg.mode == MODE_RX || cfg.mode == MODE_PONG)
-		fprintf(stderr, "tpgen: %s: ready\n", cfg.ifname);
-	start_threads(&r, threads);
-	watch(&r, threads, &set);
-	for (i = 0; i < cfg.nr_threads; i++) {
-		pthread_join(threads[i], NULL);
-		port_read_drops(&r.w[i]);
-		port_close(&r.w[i]);
-	}
-	i = !write_reports(&r, json, plot);
-	i |= failed(&r);
+	run_all(&r, &capture, NULL);
+	status = !write_reports(&r, json, plot);
+	status |= run_failed(&r);
 	report_free(&r);
 	replay_free(&capture);
-	return i;
+	return status;
 }

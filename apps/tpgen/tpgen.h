@@ -17,6 +17,8 @@
  * ping.c	sending pings
  * pong.c	answering them
  * replay.c	sending a capture file
+ * search.c	the highest rate without loss
+ * bisect.c,.h	the rates that are tried for it
  * refuse.c	packets that the kernel has refused
  * slots.c,.h	frames of packets of any size
  * input.c,.h	reading a file of any kind as a whole
@@ -37,6 +39,7 @@
 #include <stdio.h>
 #include <err.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -51,10 +54,11 @@
 #define NSEC		1000000000ull
 #define WIRE_OVERHEAD	24		/* CRC, preamble and gap of Ethernet */
 #define MIN_FRAME	60		/* of Ethernet, without CRC */
+#define MAX_LENGTHS	32		/* of packets in a search */
 #define REFUSALS	256		/* errno of a descriptor */
 #define MAX_SIZES	256		/* of packets, in a mix of them */
 
-enum mode { MODE_TX, MODE_RX, MODE_PING, MODE_PONG, MODE_REPLAY };
+enum mode { MODE_TX, MODE_RX, MODE_PING, MODE_PONG, MODE_REPLAY, MODE_SEARCH };
 
 enum launch { LAUNCH_NONE, LAUNCH_FQ, LAUNCH_ETF };
 
@@ -169,6 +173,11 @@ struct packet_spec {
  * @file: capture file
  * @speed: factor of its speed
  * @loops: how often it is sent; 0: no limit
+ * @to: search: interface that receives
+ * @lengths: search: sizes of packets, one after the other
+ * @nr_lengths: number of these
+ * @loss: search: share of packets that may be lost
+ * @precision: search: of the rate, as a share of it
  * @json: file for the summary as JSON, "-": stdout
  * @plot: file for the plot
  * @pkt: packets to send
@@ -201,6 +210,10 @@ struct config {
 	const char *file;
 	double speed;
 	__u64 loops;
+	const char *to;
+	__u16 lengths[MAX_LENGTHS];
+	unsigned int nr_lengths;
+	double loss, precision;
 	const char *json;
 	const char *plot;
 	struct packet_spec pkt;
@@ -243,6 +256,7 @@ struct capture;
  * @begin: CLOCK_MONOTONIC of the first packet, 0: none yet
  * @end: and of the last one
  * @span: seconds from @begin to when the packet after the last one is due
+ * @late: nanoseconds that a packet was sent too late at most
  * @first_packets: packets received when @begin was read, which is their end
  * @first_bytes: of these
  * @rx_drops: packets that the socket has dropped
@@ -266,6 +280,7 @@ struct worker {
 	__u64 speed;
 	__u64 begin, end;
 	double span;
+	__u64 late;
 	__u64 first_packets, first_bytes;
 	__u64 rx_drops;
 	__u64 hw_stamps;
@@ -325,6 +340,7 @@ struct run {
  *       the gap behind it
  * @bps: bits of these
  * @asked: packets per second that were asked for; 0: as many as possible
+ * @late: nanoseconds that a packet was sent too late at most
  * @drops: packets that the sockets have dropped
  * @hw_stamps: packets with a hardware time stamp
  * @refused: packets that were refused, by errno
@@ -333,7 +349,7 @@ struct totals {
 	struct counters n;
 	double seconds;
 	double pps, bps, asked;
-	__u64 drops, hw_stamps;
+	__u64 late, drops, hw_stamps;
 	__u64 refused[REFUSALS];
 };
 
@@ -379,6 +395,9 @@ static inline __u64 counter_read(const __u64 *counter)
 bool stopped(void);
 bool impatient(void);
 bool interrupted(void);
+void set_signals(sigset_t *set);
+void run_all(struct run *r, const struct capture *capture, bool *ready);
+bool run_failed(const struct run *r);
 void __attribute__((__format__(__printf__, 2, 3)))
 worker_fail(struct worker *w, const char *format, ...);
 
@@ -396,6 +415,7 @@ __u64 parse_number(const char *what, const char *s, __u64 min, __u64 max);
 double parse_decimal(const char *what, const char *s, double min, double max);
 void parse_range(const char *what, const char *s, __u64 min, __u64 max,
 		 struct range *r);
+unsigned int parse_lengths(const char *s, __u16 *lengths);
 void parse_sizes(const char *s, struct packet_spec *pkt);
 void parse_mac(const char *what, const char *s, struct address *a);
 int parse_ip(const char *what, char *s, struct address *a, struct range *port);
@@ -431,7 +451,11 @@ __u64 report_tail(const struct run *r, const struct stream *s, unsigned int n);
 void report_summary(struct run *r, FILE *f);
 void report_free(struct run *r);
 
+/* search.c */
+int search_main(const struct config *cfg, FILE *json);
+
 /* json.c, plot.c, dump.c */
+void json_string(FILE *f, const char *s);
 void json_write(struct run *r, FILE *f);
 void plot_write(struct run *r, FILE *f);
 void dump_frame(struct dump *d, const char *what, const __u8 *data,

@@ -344,9 +344,13 @@ static unsigned int step(struct tx *t, unsigned int max, __u64 *now)
 {
 	const struct config *cfg = t->w->cfg;
 	unsigned int n;
+	__s64 late;
 
 	if (t->pace.limited) {
 		*now = clock_ns(CLOCK_MONOTONIC);
+		late = *now - pace_next(&t->pace);
+		if (late > (__s64)t->w->late)
+			t->w->late = late;
 		pace_catch_up(&t->pace, *now, vary_mean_size(&cfg->pkt));
 		if ((__u64)t->pace.missed != t->w->n.missed)
 			count_up(&t->w->n.missed,

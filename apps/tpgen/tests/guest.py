@@ -20,10 +20,18 @@ import cases_rate
 import cases_receive
 import cases_replay
 import cases_report
+import cases_search
 import harness
 
-CASES = (cases_packets, cases_rate, cases_receive, cases_replay, cases_report)
-TAKE_LONG = ("poisson", "qdisc", "burst", "replay_timing")
+CASES = (
+    cases_packets,
+    cases_rate,
+    cases_receive,
+    cases_replay,
+    cases_report,
+    cases_search,
+)
+TAKE_LONG = ("poisson", "qdisc", "burst", "replay_timing", "search_nothing")
 # For devices that stamp all packets, if their clock is a second ahead of the kernel's
 NOT_ON_VETH = ("hardware_stamps",)
 # A case that fails hides no other one.

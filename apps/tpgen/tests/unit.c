@@ -47,7 +47,7 @@ int main(void)
 		test_packets, test_runs, test_cycle, test_streams, test_merge,
 		test_any_packet, test_histograms, test_rates, test_good_files,
 		test_truncated_files, test_bad_files, test_damage,
-		test_left_out, test_schedule, test_random_files,
+		test_left_out, test_schedule, test_random_files, test_bisect,
 	};
 	unsigned int i;
 

@@ -14,6 +14,9 @@ check(bool ok, const char *format, ...);
 void end(const char *name);
 __u32 rnd(__u32 below);
 
+/* unit_bisect.c */
+void test_bisect(void);
+
 /* unit_packet.c */
 void test_packets(void);
 void test_runs(void);
