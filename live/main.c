@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
+#include <linux/workqueue.h>
 
 #include "live.h"
 
@@ -105,6 +106,8 @@ static void __exit live_exit(void)
 	live_xsk_exit();
 	live_packet_exit();
 	rcu_barrier();
+	/* The last packet of a socket may have left the release of its area to this. */
+	__flush_workqueue(system_long_wq);
 }
 
 module_init(live_init);
