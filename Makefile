@@ -18,7 +18,8 @@ deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
 ## Demonstration, tests and benchmarks:
 ##   demo          from nothing to a table: V2, V3 and V4 on a veth pair, and tcpdump
 ##   quick         run some tests with KASAN and lockdep in minutes, without QEMU
-##   test          run all tests, on the plain and on the debug kernel
+##   test          run all tests, each on the kernels that it is for: plain and debug in
+##                 QEMU, um and umdebug (User Mode Linux) natively
 ##   check         check style, static analysis, documentation and each patch
 ##   fuzz          random socket calls, device changes and rings: MINUTES=n SEED=s
 ##   soak          device and socket changes under traffic: MINUTES=n
@@ -195,7 +196,7 @@ clean:
 ##   KERNEL=DIR          use the kernel tree in DIR as the base, with the edits for
 ##                       6.12 or 7.3, whichever is nearer; DIR is only read
 ##   TESTS='tpacket4*'   run only these tests; lab/run/test.py --list lists them
-##   KERNELS=plain       run only on this kernel: plain, debug, kcsan or gcov
+##   KERNELS=plain       run only on this kernel: plain, debug, um, umdebug, kcsan or gcov
 ##   ARCH=arm64          test: on an emulated machine: arm64, s390 (big-endian),
 ##                       i386 or arm (KUnit only)
 ##   MINUTES=n SEED=s    fuzz, soak: lab/stress/run --help lists more, and PARTS=

@@ -111,10 +111,17 @@ def why_not(test: Test, kernel: str, kernels: list[str], long: bool) -> str:
     why = f" ({row.why})" if row.why else ""
     if where == "-":
         return f"only if named{why}" if long else f"make long runs it{why}"
-    if where == "plain" and kernel != "plain":
+    if kernel in ("um", "umdebug"):
+        here = where == "um" if kernel == "um" else test.has("um")
+        return "" if here else "not for User Mode Linux"
+    if where in ("plain", "um") and kernel != "plain":
         return "slow there"
+    if where == "um" and "um" in kernels:
+        return "User Mode Linux runs it"
     if where == "debug" and kernel == "plain" and "debug" in kernels:
         return "the debug kernel runs it"
+    if kernel == "debug" and "umdebug" in kernels and test.has("um"):
+        return "umdebug, User Mode Linux, runs it"
     return ""
 
 
@@ -165,8 +172,8 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_guide_tests(long)
     tests.append(find_habits_test())
     tests += find_igb_test(long)
-    for name in "tpswitch", "tp4":
-        command = ["bash", TOP / "apps" / name / "tests/test.sh"]
+    for name, *part in ("tpswitch", "net"), ("tp4",):
+        command = ["bash", TOP / "apps" / name / "tests/test.sh", *part]
         tests.append(Test(name, command, cwd=BUILD / name))
     script = TOP / "bindings/veth.sh"
     for name, examples in ("rust", "rust/release/examples"), ("go", "go"):
@@ -377,6 +384,9 @@ def find_host_tests() -> list[Test]:
     if (BUILD / "go").exists():
         unit = ["go", "test", "-race", "./..."]
         tests.append(Test("go-unit", unit, "host", TOP / "bindings/go"))
+    if (BUILD / "tpswitch").exists():
+        rings_only = ["bash", TOP / "apps/tpswitch/tests/test.sh", "swtest"]
+        tests.append(Test("tpswitch-rings", rings_only, "host", BUILD / "tpswitch"))
     return [
         *tests,
         Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710),

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the tests, by default on the plain and on the debug kernel.
+"""Runs the tests, by default on the plain kernel and the debug kernel in virtual machines,
+and those that can on User Mode Linux (um, and umdebug with KASAN and lockdep).
 
 Prints a line for each test and each failure, and at the end
 
@@ -34,7 +35,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.build.place import BUILD, TOP
+from lab.build.place import BASE, BASES, BUILD, TOP
 from lab.measure import races
 from lab.run import plan, proc
 from lab.run.plan import ARCH, LAB, NET, Test
@@ -287,7 +288,7 @@ def build_all(kernels: list[str], total: Result) -> list[str]:
     if not step(total, "applying the series", "tree", "series.py", "tree", "--keep"):
         return []
     programs = PROGRAMS if not ARCH else ("selftests", "lib") if kernels else ()
-    if all(kernel.startswith("um") for kernel in kernels):
+    if kernels == ["umdebug"]:  # make quick
         programs = ("selftests",)
     kernels = [
         kernel
@@ -320,6 +321,11 @@ def prepare_xl710(
     return tests
 
 
+def kernels_of(args: argparse.Namespace) -> list[str]:
+    every = "plain debug" if args.long or BASE != BASES[0] else "plain debug um umdebug"
+    return (args.kernels or every).split()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -331,15 +337,15 @@ def main() -> int:
     )
     parser.add_argument(
         "--kernels",
-        default=os.getenv("KERNELS") or "plain debug",
-        help="default: KERNELS, or plain debug",
+        default=os.getenv("KERNELS"),
+        help="default: KERNELS, or plain, debug, and, without --long, um and umdebug",
     )
     parser.add_argument("--list", action="store_true", help="list the tests")
     parser.add_argument("--long", action="store_true", help="run long tests in full")
     args = parser.parse_args()
     if ARCH and ARCH not in ARCH_KERNELS:
         sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
-    asked = kernels = ARCH_KERNELS[ARCH] if ARCH else args.kernels.split()
+    asked = kernels = ARCH_KERNELS[ARCH] if ARCH else kernels_of(args)
     total = Result()
     proc.stop_on_signals()
     if not args.long:
@@ -354,7 +360,9 @@ def main() -> int:
             if any(map(test.matches, patterns)):
                 why = plan.why_not(test, where, asked, args.long)
                 if why and test.name not in patterns:
-                    left_out.append(f"{where} {test.name}: {why}")
+                    # On User Mode Linux, only a test that is for it is worth a word.
+                    if not where.startswith("um"):
+                        left_out.append(f"{where} {test.name}: {why}")
                 else:
                     chosen.append((where, test))
         return chosen
@@ -365,6 +373,8 @@ def main() -> int:
     # The tests of a kernel show when it and the selftests are built.
     if not args.list and (ARCH or not {*patterns} <= {test.name for _, test in host}):
         kernels = build_all(kernels, total)
+        # Some need what has been built.
+        host = choose(plan.find_host_tests(), "host")
     guest: list[tuple[str, Test]] = []
     xl710: list[tuple[str, Test]] = []
     for kernel in kernels:

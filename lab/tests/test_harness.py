@@ -81,7 +81,7 @@ def output(script: Path, *arguments: str, **env: str) -> tuple[int, str]:
 class HarnessTest(unittest.TestCase):
     def setUp(self) -> None:
         self.top = self.clone()
-        self.arch = ""
+        self.arch = self.tests = ""
 
     def clone(self) -> Path:
         top = Path(tempfile.mkdtemp(prefix="tpacket4-harness."))
@@ -131,6 +131,7 @@ class HarnessTest(unittest.TestCase):
             XDG_CACHE_HOME=str(top / "cache"),
             ACCEL="tcg",
             ARCH=self.arch,
+            TESTS=self.tests,
         )
         return subprocess.Popen(
             [target] if "/" in target else ["make", target],
@@ -245,8 +246,8 @@ class HarnessTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn(" 0 failed", last)
         for name in (
-            *("plain tpacket4_abi", "plain tpacket4_abi-32", "debug tpacket4_abi"),
-            *("plain xl710-tp4", "debug xl710-tp4", "plain xl710-xskxceiver"),
+            *("plain tpacket4_abi", "plain tpacket4_abi-32", "umdebug tpacket4_abi"),
+            *("plain xl710-tp4", "debug xl710-tp4", "um lib-cxx", "debug fuzz"),
             *("host xl710-qtest", "debug kmemleak"),
         ):
             self.assertIn(name, ran)
@@ -259,14 +260,15 @@ class HarnessTest(unittest.TestCase):
         self.assertNotIn(not_run, ran)
 
     def test_a_kernel_that_cannot_be_built_hides_no_other(self) -> None:
-        for bad, good in ("debug", "plain"), ("plain", "debug"):
+        for bad, good in ("umdebug", "plain"), ("plain", "umdebug"):
             runs, not_run = f"{good} tpacket4_abi", f"{bad} tpacket4_abi"
             self.check_failure(f"fail:kernel:{bad}", runs, not_run)
 
     def test_qemu_that_cannot_be_built_hides_no_other_test(self) -> None:
-        self.check_failure("fail:qemu.sh", "debug tpacket4_abi", "plain xl710-tp4")
+        self.check_failure("fail:qemu.sh", "umdebug tpacket4_abi", "plain xl710-tp4")
 
     def test_xskxceiver_that_cannot_be_built_hides_no_other_test(self) -> None:
+        self.tests = "xl710-tp4 xl710-xskxceiver"
         self.check_failure(
             "fail:progs:xskxceiver", "plain xl710-tp4", "plain xl710-xskxceiver"
         )

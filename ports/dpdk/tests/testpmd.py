@@ -37,6 +37,10 @@ PATIENCE = 60
 # Runs a command as nobody, who may lock the memory that DPDK takes
 USER = ("prlimit", "--memlock=1000000000:1000000000")
 USER += ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# User Mode Linux has no huge pages.
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+WITHOUT = ("--no-huge", "-m", "200", "--no-shconf")
+MEMORY = ("--in-memory",) if HUGE_PAGES.exists() else WITHOUT
 # Packets that may be on their way when testpmd stops: a burst each way
 IN_FLIGHT = 64
 
@@ -59,7 +63,7 @@ class Testpmd:
         self,
         vdevs: list[str],
         args: tuple[str, ...] = (),
-        eal: tuple[str, ...] = ("--in-memory",),
+        eal: tuple[str, ...] = MEMORY,
         prefix: tuple[str, ...] = (),
         pmd: str | None = None,
         driver: str = "net_tpacket4_",
@@ -505,8 +509,8 @@ def test_privileges() -> None:
     script = "ip link add v0 type veth peer name v1 && "
     script += "ip link set v0 up && ip link set v1 up && exec "
     prefix = (*USER, "unshare", "-Urn", "sh", "-c", script + '"$@"', "sh")
-    eal = ("--no-huge", "-m", "200", "--no-shconf")
-    with Testpmd(both(), ("--no-numa", "--forward-mode=io"), eal, prefix) as pmd:
+    args = ("--no-numa", "--forward-mode=io")
+    with Testpmd(both(), args, WITHOUT, prefix) as pmd:
         pmd("start tx_first 1")
         time.sleep(1)
         pmd("stop")
@@ -534,8 +538,8 @@ TESTS: tuple[Callable[[], None], ...] = (
 def set_up() -> None:
     """A directory for DPDK's files, and huge pages"""
     os.environ["XDG_RUNTIME_DIR"] = "/run"
-    with open("/proc/sys/vm/nr_hugepages", "w", encoding="ascii") as file:
-        file.write("200")
+    if HUGE_PAGES.exists():
+        HUGE_PAGES.write_text("200", encoding="ascii")
 
 
 def run_tests(tests: tuple[Callable[[], None], ...], only: list[str]) -> None:

@@ -95,7 +95,9 @@ static inline int bpf_load_for(int type, const struct bpf_insn *insns,
 		.prog_type = type, .insn_cnt = n,
 		.insns = (uintptr_t)insns, .license = (uintptr_t)"GPL",
 		.log_level = 1, .log_size = sizeof(log),
-		.log_buf = (uintptr_t)log, .prog_flags = flags,
+		.log_buf = (uintptr_t)log,
+		/* as User Mode Linux takes unaligned accesses for slow */
+		.prog_flags = flags | BPF_F_ANY_ALIGNMENT,
 		.prog_ifindex = ifindex,
 	};
 	int fd = bpf_call(BPF_PROG_LOAD, &attr);
