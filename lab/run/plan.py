@@ -164,7 +164,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         stress = BUILD / "tpacket4"
         tests.append(Test("fuzz", ["./fuzz", "-r", "1", "-n", "200"], cwd=stress))
         tests.append(Test("soak", ["./soak", "-e", "40"], cwd=stress))
-    tests += find_lib_tests()
+    tests += [*find_lib_tests(), *find_tunnel_tests()]
     bench = [ON_VETH, TOP / "samples/tpacket4/test.sh"]
     tests += [Test("tpbench", bench, cwd=BUILD / "tpbench"), *find_pcap_tests(long)]
     tests += find_dpdk_tests(long)
@@ -200,6 +200,13 @@ def find_lib_tests() -> list[Test]:
         "lib-shared-object": [ON_VETH, tests / "shared_object.py", PAGE],
     }
     return [Test(*item, cwd=BUILD / ARCH / "lib") for item in commands.items()]
+
+
+def find_tunnel_tests() -> Iterator[Test]:
+    """TCP in tunnels through the library's forwarder."""
+    for name, way in ("lib-tunnels", "relay"), ("lib-tunnels-zc", "zerocopy"):
+        command = ["bash", "tunnels.sh", BUILD / "lib/forward", "v4a", "v4b", way]
+        yield Test(name, command, cwd=TPACKET4)
 
 
 def find_tpgen_tests(long: bool) -> Iterator[Test]:

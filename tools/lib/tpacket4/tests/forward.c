@@ -7,7 +7,9 @@
  * computed; then IF goes down, and the loop has to end with that error.
  *
  * With PACKETS 0, the loop with a pool is run instead; with "drop", the one that
- * drops the packets of several queue pairs, of which IF has one.
+ * drops the packets of several queue pairs, of which IF has one. With "relay" or
+ * "zerocopy", the loop with a pool runs in both directions until it is killed, for
+ * tunnels.sh.
  */
 #include <err.h>
 #include <net/if.h>
@@ -142,6 +144,33 @@ static void test_pool(int plain, int ifindex, unsigned int packets)
 	printf("%u packets were forwarded with a pool\n", got);
 }
 
+/* Forwards between two devices. */
+static void run_relay(int ifindex, int peer, int zerocopy)
+{
+	struct tp4_socket other, *both[2] = { &s, &other };
+	static __u64 frames[4096];
+	struct tp4_pool pool;
+	int i, ready[2];
+
+	check(tp4_open(&other, &(struct tp4_options){
+		.mr_fd = s.fd, .rx_nr = 1024, .tx_nr = 256, .meta = 1,
+	}), "V4 socket");
+	tp4_pool_init(&pool, frames, 0, 4096);
+	for (i = 0; i < 2; i++) {
+		tp4_pool_fill(&pool, &both[i]->rx);
+		check(tp4_setopt(both[i]->fd, PACKET_IGNORE_OUTGOING, 1),
+		      "socket option");
+		check(tp4_bind(both[i], i ? peer : ifindex), "bind");
+		check(tp4_setopt(both[i]->fd, PACKET_ZEROCOPY, zerocopy),
+		      "zero-copy mode");
+	}
+	for (;;) {
+		check(relay(&s, &other, &pool), "forward");
+		check(relay(&other, &s, &pool), "forward");
+		check(tp4_wait_any(both, 2, POLLIN, 10, ready), "wait");
+	}
+}
+
 static void *run_drop(void *ifindex)
 {
 	result = drop_all(&queues, &area, *(int *)ifindex, 1);
@@ -190,12 +219,14 @@ int main(int argc, char **argv)
 	int plain;
 
 	if (!ifindex || !peer)
-		errx(2, "usage: forward IF PEER [PACKETS|drop]");
+		errx(2, "usage: forward IF PEER [PACKETS|drop|relay|zerocopy]");
 	if (argc == 4 && !strcmp(argv[3], "drop")) {
 		test_drop(peer, ifindex, argv[1]);
 		return 0;
 	}
 	check(open_socket(&s, &area), "V4 socket");
+	if (argc == 4 && strchr("rz", *argv[3]))
+		run_relay(ifindex, peer, *argv[3] == 'z');
 	tp4_ring_fill(&s.rx, 0, 1024);
 	check(tp4_setopt(s.fd, PACKET_IGNORE_OUTGOING, 1), "socket option");
 	check(tp4_bind(&s, ifindex), "bind");

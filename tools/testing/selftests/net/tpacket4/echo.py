@@ -4,14 +4,18 @@
 
 echo.py serve ADDRESS...
 echo.py talk ADDRESS BYTES
+echo.py lines SERVER_PID
 
-The server prints "ready" when it is.
+The server prints "ready" when it is. "lines" reads lines of the form "ADDRESS BYTES", and
+prints one for each: "ok", or what was wrong. A retransmission is an error, on either side.
 """
 
 import hashlib
 import socket
 import sys
 import threading
+import time
+from pathlib import Path
 
 PORT = 40007
 TIMEOUT = 120  # seconds; for a debug kernel in software emulation
@@ -25,18 +29,27 @@ def family(address: str) -> socket.AddressFamily:
 
 def serve_udp(address: str) -> None:
     udp = socket.socket(family(address), socket.SOCK_DGRAM)
+    if udp.family == socket.AF_INET6:
+        udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     udp.bind((address, PORT))
     while True:
         data, peer = udp.recvfrom(65536)
         udp.sendto(data, peer)
 
 
-def serve_tcp(tcp: socket.socket) -> None:
-    while True:
-        conn, _ = tcp.accept()
+def serve_connection(conn: socket.socket) -> None:
+    try:
         with conn:
             while data := conn.recv(65536):
                 conn.sendall(data)
+    except OSError as error:
+        print(f"connection: {error}", flush=True)
+
+
+def serve_tcp(tcp: socket.socket) -> None:
+    while True:
+        conn, _ = tcp.accept()
+        threading.Thread(target=serve_connection, args=(conn,)).start()
 
 
 def serve(addresses: list[str]) -> None:
@@ -50,19 +63,34 @@ def serve(addresses: list[str]) -> None:
     print("ready", flush=True)
 
 
+def send_all(sock: socket.socket, data: bytes) -> None:
+    try:
+        sock.sendall(data)
+    except OSError as error:
+        print(f"send: {error}", file=sys.stderr)
+
+
+def exchange(sock: socket.socket, data: bytes) -> str:
+    """What is wrong with the echo of the data"""
+    sender = threading.Thread(target=send_all, args=(sock, data))
+    sender.start()
+    got = bytearray()
+    try:
+        while len(got) < len(data) and (part := sock.recv(65536)):
+            got += part
+    except OSError as error:
+        sock.shutdown(socket.SHUT_RDWR)
+        return f"{error} after {len(got)} of {len(data)} bytes"
+    finally:
+        sender.join()
+    return "" if got == data else f"the echo differs: {len(got)} of {len(data)} bytes"
+
+
 def talk_tcp(address: str, data: bytes) -> None:
     with socket.create_connection((address, PORT), timeout=TIMEOUT) as tcp:
-        sender = threading.Thread(target=tcp.sendall, args=(data,))
-        sender.start()
-        got = b""
-        while len(got) < len(data):
-            part = tcp.recv(65536)
-            if not part:
-                break
-            got += part
-        sender.join()
-    if got != data:
-        sys.exit(f"TCP: the echo differs: {len(got)} of {len(data)} bytes")
+        error = exchange(tcp, data)
+    if error:
+        sys.exit(f"TCP: {error}")
 
 
 def talk_udp(address: str, data: bytes) -> None:
@@ -75,13 +103,63 @@ def talk_udp(address: str, data: bytes) -> None:
             sys.exit(f"UDP: the echo of {size} bytes differs")
 
 
+def make_data(total: int) -> bytes:
+    return b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(total // 32))
+
+
 def talk(address: str, total: int) -> None:
-    data = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(total // 32))
+    data = make_data(total)
     talk_tcp(address, data)
     talk_udp(address, data)
 
 
+def retransmissions(pid: str) -> int:
+    """What TCP has sent again in the network namespace of a process"""
+    lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+    return int(values[names.index("RetransSegs")])
+
+
+def is_connected(pid: str, port: int) -> bool:
+    """Whether the network namespace of a process has a connection with a peer's port"""
+    tables = [Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    peers = [line.split()[2] for table in tables for line in table.splitlines()[1:]]
+    return any(peer.endswith(f":{port:04X}") for peer in peers)
+
+
+def talk_once(address: str, data: bytes, server: str) -> str:
+    pids = ["self", server]
+    with socket.create_connection((address, PORT), timeout=TIMEOUT) as tcp:
+        # The handshake may be retried on a slow machine.
+        error = exchange(tcp, b"!")
+        before = [retransmissions(pid) for pid in pids]
+        error = error or exchange(tcp, data)
+        after = [retransmissions(pid) for pid in pids]
+        port = tcp.getsockname()[1]
+    # Its last packets are not to be lost with the forwarder.
+    end = time.monotonic() + TIMEOUT
+    while not error and is_connected(server, port):
+        if time.monotonic() > end:
+            error = "the connection does not end"
+        time.sleep(0.01)
+    if before != after:
+        error += f" {sum(after) - sum(before)} retransmissions"
+    return error.strip()
+
+
+def talk_lines(server: str) -> None:
+    for line in sys.stdin:
+        address, total = line.split()
+        try:
+            error = talk_once(address, make_data(int(total)), server)
+        except OSError as err:
+            error = str(err)
+        print(error or "ok", flush=True)
+
+
 if sys.argv[1] == "serve":
     serve(sys.argv[2:])
-else:
+elif sys.argv[1] == "talk":
     talk(sys.argv[2], int(sys.argv[3]))
+else:
+    talk_lines(sys.argv[2])
