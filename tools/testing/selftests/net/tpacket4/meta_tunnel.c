@@ -57,15 +57,17 @@ FIXTURE_TEARDOWN(tunnel)
 	pv4_close(&self->b);
 }
 
-/* Sends @pkt; returns the error of its descriptors, or -errno. */
-static int send_pkt(struct pv4 *s)
+/* Sends @pkt in frames of @piece bytes; returns the error of its descriptors, or
+ * -errno.
+ */
+static int send_pieces(struct pv4 *s, unsigned int piece)
 {
 	unsigned int i, before[256];
 	int n;
 
 	memcpy(before, s->errors, sizeof(before));
 	s->put = &pkt.m;
-	n = pv4_put(s, pkt.data, pkt.len, 1900, HEADROOM);
+	n = pv4_put(s, pkt.data, pkt.len, piece, HEADROOM);
 	s->put = NULL;
 	if (n)
 		return n;
@@ -76,6 +78,11 @@ static int send_pkt(struct pv4 *s)
 		if (s->errors[i] != before[i])
 			return i;
 	return 0;
+}
+
+static int send_pkt(struct pv4 *s)
+{
+	return send_pieces(s, 1900);
 }
 
 /* In zero-copy mode, the data of each frame has headroom. */
@@ -390,19 +397,139 @@ TEST_F(tunnel, wrong_offsets)
 	}
 }
 
+static unsigned int rnd(unsigned int below)
+{
+	static unsigned int seed = 1;
+
+	seed = seed * 1103515245 + 12345;
+	return (seed >> 16 | seed << 16) % below;
+}
+
+static unsigned int any_of(const unsigned short *values, unsigned int n)
+{
+	return rnd(4) ? values[rnd(n)] : rnd(65536);
+}
+
+/* Change one thing of a packet and its request. */
+static void spoil(void)
+{
+	static const unsigned short sizes[] = { 0, 1, 8, 1400 };
+	static const unsigned short fields[] = { 4, 6, 8, 16 };
+	static const unsigned char types[] = {
+		VIRTIO_NET_HDR_GSO_NONE, VIRTIO_NET_HDR_GSO_TCPV4,
+		VIRTIO_NET_HDR_GSO_TCPV6, VIRTIO_NET_HDR_GSO_UDP,
+		VIRTIO_NET_HDR_GSO_UDP_L4, VIRTIO_NET_HDR_GSO_ECN,
+	};
+	static const unsigned int flags[] = {
+		TP4_META_CSUM, TP4_META_GSO, TP4_META_TUNNEL,
+		TP4_META_CSUM_CRC32C,
+	};
+	const unsigned short headers[] = {
+		0, pkt.outer, pkt.encap, pkt.inner, pkt.l4, pkt.payload, pkt.len
+	};
+
+	switch (rnd(8)) {
+	case 0:
+		pkt.m.inner_start = any_of(headers, ARRAY_SIZE(headers));
+		break;
+	case 1:
+		pkt.m.inner_start = rnd(pkt.payload + 4);
+		break;
+	case 2:
+		pkt.m.csum_start = any_of(headers, ARRAY_SIZE(headers));
+		break;
+	case 3:
+		pkt.m.csum_offset = any_of(fields, ARRAY_SIZE(fields));
+		break;
+	case 4:
+		pkt.m.gso_size = any_of(sizes, ARRAY_SIZE(sizes));
+		break;
+	case 5:
+		pkt.m.gso_type = types[rnd(ARRAY_SIZE(types))];
+		break;
+	case 6:
+		pkt.m.flags ^= flags[rnd(ARRAY_SIZE(flags))];
+		break;
+	case 7:
+		pkt.data[12 + rnd(pkt.payload - 12)] = rnd(256);
+		break;
+	}
+}
+
+/* A packet that is received as a GSO packet can be sent as one. */
+static void drain(struct __test_metadata *_metadata, struct pv4 *s)
+{
+	const struct tpacket4_meta *m;
+	struct tpacket4_desc d;
+
+	while (pv4_take(&s->rx, &d)) {
+		m = (void *)pv4_frame(s, d.idx);
+		if (d.flags & TP4_META && m->flags & TP4_META_GSO)
+			EXPECT_NE(VIRTIO_NET_HDR_GSO_NONE, m->gso_type);
+		pv4_rx_post(s, d.idx);
+	}
+}
+
+/* Requests of which one or several members are wrong, for any packet in pieces of
+ * any size
+ */
+TEST_F(tunnel, random)
+{
+	unsigned int i, n, piece, rounds = pv4_fast() ? 500 : 2000;
+	unsigned int sent = 0, refused = 0;
+	int err;
+
+	for (i = 0; i < rounds; i++) {
+		if (i == rounds / 2)
+			ASSERT_EQ(0, no_offloads(if_a));
+		fill_tunnel(rnd(ARRAY_SIZE(kinds)), rnd(ARRAY_SIZE(inners)),
+			    1 + rnd(rnd(8) ? 2000 : PAYLOAD));
+		for (n = rnd(4); n; n--)
+			spoil();
+		if (!rnd(8))
+			pkt.len = ETH_HLEN + rnd(pkt.len - ETH_HLEN);
+		/* at most 64 frames */
+		piece = pkt.len / 64 + 1;
+		piece += rnd(1900 - piece);
+		err = send_pieces(&self->a, piece);
+		ASSERT_LE(0, err) {
+			TH_LOG("packet %u", i);
+		}
+		sent += !err;
+		refused += !!err;
+		drain(_metadata, &self->b);
+	}
+	TH_LOG("%u sent, %u refused", sent, refused);
+	EXPECT_LT(rounds / 10, sent);
+	EXPECT_LT(rounds / 10, refused);
+	/* What was right before still is. */
+	do {
+		drain(_metadata, &self->b);
+	} while (poll_for(self->b.fd, POLLIN, QUIET_MS));
+	fill_tunnel(0, 0, PAYLOAD);
+	ASSERT_EQ(0, send_pkt(&self->a));
+	if (!variant->zc_b && variant->zc_a)
+		expect_whole(_metadata, &self->b);
+	else
+		expect_segments(_metadata, &self->b, variant->zc_b);
+}
+
 /* ---- what metadata cannot describe ---- */
 
 #define LIST	8	/* UDP packets */
 
-/* Receive packets of UDP that GRO has put in a list. */
+/* Receive packets of UDP that GRO has put in a list. The socket that was bound last
+ * receives first.
+ */
 TEST_F(tunnel, fraglist)
 {
 	struct pv4_cfg cfg = {
 		.ifname = if_b, .rx_nr = pv4_min_descs(), .headroom = HEADROOM,
 	};
-	const int len = L4 + 8 + 500;
+	const int len = L4 + 8 + 500, all = len + (LIST - 1) * 500;
 	struct tpacket4_desc d;
-	struct pv4 plain, packed;
+	struct pv4 plain, packed, after;
+	static char first[SIZE];
 	char packet[600];
 	unsigned int i;
 	char cmd[64];
@@ -415,6 +542,11 @@ TEST_F(tunnel, fraglist)
 	/* veth leaves packets of a sender with TSO to the receiver's socket. */
 	ASSERT_EQ(0, set_offload(if_a, ETHTOOL_STSO, false));
 
+	pv4_close(&self->b);
+	ASSERT_EQ(0, pv4_open(&after, &cfg));
+	cfg.meta = true;
+	ASSERT_EQ(0, pv4_open(&self->b, &cfg));
+	cfg.meta = false;
 	ASSERT_EQ(0, pv4_open(&plain, &cfg));
 	packed = (struct pv4){
 		.fd = pv4_socket(), .frame_size = 2048, .unit = 2048,
@@ -454,9 +586,13 @@ TEST_F(tunnel, fraglist)
 	}
 	/* and those that cannot, as with V1 to V3 */
 	ASSERT_TRUE(pv4_take_wait(&packed, &packed.rx, &d, WAIT_MS));
-	EXPECT_EQ(len + (LIST - 1) * 500U, d.len);
-	EXPECT_EQ(len + (LIST - 1) * 500, recv_any(&plain, false));
+	EXPECT_EQ((__u32)all, d.len);
+	EXPECT_EQ(all, pv4_recv(&plain, first, sizeof(first), WAIT_MS));
+	/* The others have the packet, too: it has not changed. */
+	EXPECT_EQ(all, recv_any(&after, false));
+	EXPECT_EQ(0, memcmp(first, buf, all));
 	pv4_close(&plain);
+	pv4_close(&after);
 	munmap(packed.map, packed.map_len);
 	close(packed.fd);
 }
