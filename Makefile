@@ -78,8 +78,8 @@ burst: kernel
 ##   deb           build Debian packages of the kernel, of libpcap and of the above, in
 ##                 out/deb: CONFIG=debian|cloud|small|FILE
 ##   man-pages     patch packet(7) for V4, in build/man-pages
-##   live          build V4 as a module for Debian's kernels: the package tpacket4-dkms,
-##                 in out/deb. Or the module itself, in build/live, for a kernel of
+##   live          build V4 as a module for Debian's kernels: the packages tpacket4-dkms
+##                 and tpacket4-card, in out/deb. Or the module itself, in build/live, for a kernel of
 ##                 Debian: RELEASE=6.12.117+deb12-amd64; or for the one that you run:
 ##                 HEADERS=/lib/modules/$(uname -r)/build SOURCE=its tree
 install: worktree
@@ -98,8 +98,10 @@ live:
 ifneq ($(HEADERS)$(RELEASE),)
 	$(alone) lab/build/live $(if $(HEADERS),,$(RELEASE))
 else
+	@lab/build/deps demo
+	$(alone) lab/build/series.py tree --keep
 	$(alone) lab/build/stock sources
-	$(alone) lab/release/deb live
+	$(alone) lab/release/deb live card
 endif
 
 ##

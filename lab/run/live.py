@@ -4,9 +4,10 @@
 
 For each RELEASE (default: the newest one of each suite), lab/build/live builds the module,
 live/tests/guard.py checks that it does not build for a kernel that differs, and lab/run/vm
-boots the kernel: once for copy mode, and once for each driver with AF_XDP's
-zero-copy mode that QEMU has a device for. In copy mode on this machine's suite, the module is
-the one that DKMS has built of the package (lab/release/test-dkms). The output of each boot and its kernel log are in
+boots the kernel: once for copy mode, and for each driver with AF_XDP's zero-copy mode that
+QEMU has a device for, once for its tests and once for tpacket4-card. In copy mode on kernels
+that are not from backports, the module is the one that DKMS has built of the package
+(lab/release/test-dkms). The output of each boot and its kernel log are in
 build/test/live-RELEASE/. The last line is `N passed, N failed, N skipped`.
 
 With --build, the module is only built, by default for all kernels that lab/build/stock --list
@@ -32,7 +33,9 @@ GUARD = TOP / "live/tests/guard.py"
 BOOTS = [
     ("copy", "", 6),
     ("i40e", "xl710", 6),
+    ("card-i40e", "xl710", 6),
     ("igb", "igb", 7),
+    ("card-igb", "igb", 7),
     ("virtio_net", "virtio,iommu_platform=on,disable-legacy=on", 7),
 ]
 TIMEOUT = 1800
@@ -174,10 +177,7 @@ def main() -> int:
         return Result(passed=1)
 
     def build_dkms(release: str) -> Result:
-        result = Result()
-        if not is_of_suite(release, result):
-            return result
-        build("../release/deb", "live")
+        build("../release/deb", "live", "card")
         build("../release/test-dkms", release)
         return Result(passed=1)
 

@@ -302,7 +302,7 @@ def find_igb_test(long: bool) -> Iterator[Test]:
     """A stock driver with AF_XDP's zero-copy mode, on QEMU's own device."""
     if ARCH or BASE == BASES[0]:  # whose igb lacks that mode
         return
-    command = ["env", f"BASE={BASE}", "bash", LAB / "run/card"]
+    command = ["env", f"BASE={BASE}", "bash", TOP / "apps/card/tpacket4-card"]
     command += [*([] if long else ["-s"]), "eth0", "eth1"]
     yield Test("igb", command, vm=["--nic", "igb"])
 

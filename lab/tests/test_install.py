@@ -31,6 +31,7 @@ PAGES = {
     "apps/tpgen/tpgen.1": (".SS Where", ".SS Numbered"),
     "apps/tpswitch/tpswitch.8": (".SH OPT", ".SH COMMANDS"),
     "apps/tp4/tp4.8": (".SH OPT", ".SH EXIT"),
+    "apps/card/tpacket4-card.8": (".SH OPT", ".SH EXIT"),
 }
 
 
@@ -54,6 +55,8 @@ class InstallTest(unittest.TestCase):
         for name, (first, behind) in PAGES.items():
             with self.subTest(name):
                 program = dest / "opt/tp4/bin" / Path(name).stem
+                if not program.exists():  # in a package only
+                    program = (TOP / name).with_suffix("")
                 self.same_options(program, TOP / name, first, behind)
 
     def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:

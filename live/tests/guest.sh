@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-#	live/tests/guest.sh copy|i40e|igb|virtio_net MODULE SELFTESTS TPBENCH [OTHER]
+#	live/tests/guest.sh copy|[card-]i40e|[card-]igb|virtio_net MODULE SELFTESTS TPBENCH [OTHER]
 #
 # Tests the module in the guest, as root: copy mode, with loads and unloads, or zero-copy mode
-# on two devices of a driver. SELFTESTS is the directory of the selftests, with psock_* above
+# or, with card-, tpacket4-card on two devices of a driver. SELFTESTS is the directory of the selftests, with psock_* above
 # it, and OTHER is a module for another kernel. The output is TAP.
 
 set -uo pipefail
@@ -138,16 +138,26 @@ zc_life() {
 	ok "no hooks some time after the mode" $?
 }
 
-zero_copy() {
-	local devices=() path
+# Sets devices to those of the driver.
+find_devices() {
+	local path
 
 	modprobe "$kind"
-	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 	for path in /sys/class/net/*/device/driver; do
 		[ "$(basename "$(realpath "$path")")" != "$kind" ] ||
 			devices+=("$(cut -d/ -f5 <<<"$path")")
 	done
 	[ ${#devices[@]} -ge 2 ] || { ok "two devices of $kind" 1; exit 1; }
+}
+
+card() {
+	find_devices
+	"$here/../../apps/card/tests/test.sh" "${devices[@]}" || failed=1
+}
+
+zero_copy() {
+	find_devices
+	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 	ip link set "${devices[0]}" up
 	ip link set "${devices[1]}" up
 	load
@@ -171,10 +181,12 @@ zero_copy() {
 case ${1:-} in
 -h | --help) sed '1,3d; /^#/!Q; s/^# \?//' "$0"; exit ;;
 esac
-kind=$1 module=$2 selftests=$3 tpbench=$4 other=("${@:5}")
+kind=${1#card-} module=$2 selftests=$3 tpbench=$4 other=("${@:5}")
 [ -x "$tpbench" ] || exit
-case $kind in
+devices=()
+case $1 in
 copy) copy ;;
+card-*) card ;;
 *) zero_copy ;;
 esac
 exit $failed
