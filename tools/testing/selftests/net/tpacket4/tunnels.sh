@@ -53,8 +53,14 @@ setup() {
 	done
 	ip -n "$middle" link set v4a up
 	ip -n "$middle" link set v4b up
-	both 'addr add 10.1.0.%M/24 dev veth0
-addr add fd01::%M/64 dev veth0 nodad' || fail "$(cat "$tmp/ip.log")"
+	# With fixed neighbours, no packet of a tunnel is answered by an error before
+	# there is a forwarder. Tunnels remember such errors for 30 seconds.
+	both 'link set veth0 address 02:00:00:00:00:0%M
+addr add 10.1.0.%M/24 dev veth0
+addr add fd01::%M/64 dev veth0 nodad
+neigh add 10.1.0.%P lladdr 02:00:00:00:00:0%P dev veth0
+neigh add fd01::%P lladdr 02:00:00:00:00:0%P dev veth0' ||
+		fail "$(cat "$tmp/ip.log")"
 }
 
 # both COMMANDS [OPTION...]: ip -batch on both sides. %M and %P are replaced by the
