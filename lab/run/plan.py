@@ -203,10 +203,17 @@ def find_lib_tests() -> list[Test]:
 
 
 def find_tunnel_tests() -> Iterator[Test]:
-    """TCP in tunnels through the library's forwarder."""
-    for name, way in ("lib-tunnels", "relay"), ("lib-tunnels-zc", "zerocopy"):
-        command = ["bash", "tunnels.sh", BUILD / "lib/forward", "v4a", "v4b", way]
-        yield Test(name, command, cwd=TPACKET4)
+    """TCP in tunnels through the library's forwarder and through the switch."""
+    forward = [BUILD / "lib/forward", "v4a", "v4b"]
+    switch = [BUILD / "tpswitch/tpswitch", "-S", "/run/tunnels"]
+    commands = {
+        "lib-tunnels": [*forward, "relay"],
+        "lib-tunnels-zc": [*forward, "zerocopy"],
+        "tpswitch-tunnels": [*switch, "v4a", "v4b"],
+        "tpswitch-tunnels-zc": [*switch, "zc:v4a", "zc:v4b"],
+    }
+    for name, command in commands.items():
+        yield Test(name, ["bash", "tunnels.sh", *command], cwd=TPACKET4)
 
 
 def find_tpgen_tests(long: bool) -> Iterator[Test]:
