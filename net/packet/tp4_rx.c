@@ -296,7 +296,8 @@ static struct sk_buff *tp4_rx_segment(struct sk_buff *skb)
 		return NULL;
 	if (dev_has_header(skb->dev))
 		header = skb->data - skb_mac_header(skb);
-	__skb_push(whole, header);
+	/* It is in the headroom, which is not copied. */
+	memcpy(__skb_push(whole, header), skb_mac_header(skb), header);
 	segs = skb_gso_segment(whole, NETIF_F_SG);
 	consume_skb(whole);
 	if (IS_ERR_OR_NULL(segs))

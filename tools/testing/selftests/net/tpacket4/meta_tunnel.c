@@ -580,6 +580,7 @@ TEST_F(tunnel, fraglist)
 	/* a ring that could send them */
 	for (i = 0; i < LIST; i++) {
 		ASSERT_EQ(len, recv_any(&self->b, false));
+		EXPECT_EQ(0, memcmp(packet, buf, ETH_HLEN));
 		EXPECT_TRUE(ip4_ok(buf, len, IPPROTO_UDP, 500, 0, 1) ||
 			    self->b.got.flags & TP4_META_CSUM);
 		EXPECT_EQ(0U, self->b.got.flags & TP4_META_GSO);
