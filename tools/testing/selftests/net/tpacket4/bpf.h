@@ -95,13 +95,17 @@ static inline int bpf_load_for(int type, const struct bpf_insn *insns,
 		.prog_type = type, .insn_cnt = n,
 		.insns = (uintptr_t)insns, .license = (uintptr_t)"GPL",
 		.log_level = 1, .log_size = sizeof(log),
-		.log_buf = (uintptr_t)log,
-		/* as User Mode Linux takes unaligned accesses for slow */
-		.prog_flags = flags | BPF_F_ANY_ALIGNMENT,
+		.log_buf = (uintptr_t)log, .prog_flags = flags,
 		.prog_ifindex = ifindex,
 	};
-	int fd = bpf_call(BPF_PROG_LOAD, &attr);
+	int fd;
 
+	/* User Mode Linux takes unaligned accesses for slow. Programs for one
+	 * device do not have the flag.
+	 */
+	if (!ifindex)
+		attr.prog_flags |= BPF_F_ANY_ALIGNMENT;
+	fd = bpf_call(BPF_PROG_LOAD, &attr);
 	if (fd < 0)
 		fprintf(stderr, "# bpf: %s\n%s\n", strerror(-fd), log);
 	return fd;
