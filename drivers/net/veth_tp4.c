@@ -111,6 +111,10 @@ static void veth_tp4_deliver_stack(void *opaque, struct sk_buff *skb)
 	struct veth_tp4 *tp4 = opaque;
 	struct veth_tp4_poll *poll = tp4->tx_poll;
 
+	if (unlikely(!skb)) {
+		poll->stats->rx_drops++;
+		return;
+	}
 	skb->protocol = eth_type_trans(skb, poll->rq->dev);
 	skb = veth_xdp_rcv_skb(poll->rq, skb, poll->bq, poll->stats);
 	if (skb)

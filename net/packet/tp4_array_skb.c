@@ -586,10 +586,8 @@ static int tp4a_deliver_skbs(struct tp4_packet_array *a, u32 end)
 	while (a->start != end) {
 		struct sk_buff *skb = tp4a_build_skb(a);
 
-		if (unlikely(!skb))
-			continue;
 		sink->deliver(sink->opaque, skb);
-		packets++;
+		packets += !!skb;
 	}
 	return packets;
 }
@@ -615,7 +613,8 @@ static const struct tp4_array_ops tp4a_skb_sink_ops = {
  * @elems:	minimum number of frames that it can hold
  * @opaque:	first argument of @deliver
  * @deliver:	called by tp4a_flush() with the skb of each packet, whose data
- *		is at the link layer header
+ *		is at the link layer header, or with NULL for one that is lost
+ *		because there is no memory
  *
  * Context: Process context, may sleep.
  * Return: the array, or NULL if there is no memory.

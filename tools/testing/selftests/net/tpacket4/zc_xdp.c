@@ -607,6 +607,61 @@ TEST_F_TIMEOUT(xdp, no_memory, 120)
 	expect_books(_metadata, self);
 }
 
+/* Does the number of packets sent agree with the two counters? They reach the
+ * stack's socket, or there is no memory for them at the device or there.
+ */
+static bool each_counted(struct _test_data_xdp *self, __s64 drops, int sent)
+{
+	struct tpacket_stats st;
+	socklen_t len = sizeof(st);
+	__s64 counted = -drops;
+	int ms;
+
+	for (ms = 0; ms < WAIT_MS; ms++) {
+		drain_plain(self);
+		if (getsockopt(self->plain_b, SOL_PACKET, PACKET_STATISTICS,
+			       &st, &len))
+			break;
+		counted += st.tp_packets;
+		if (counted + ethtool_stat(if_b, "rx_queue_0_drops") >= sent)
+			break;
+		usleep(1000);
+	}
+	return counted + ethtool_stat(if_b, "rx_queue_0_drops") == sent;
+}
+
+TEST_F_TIMEOUT(xdp, no_memory_for_stack, 120)
+{
+	const char *missing = faults_missing();
+	unsigned int i, sent = 0, n = 300;
+	__s64 before, drops;
+	pid_t guard;
+	int fd;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	if (!variant->zc_rx || variant->to_stack)
+		SKIP(return, "other packets are in the counters, too");
+	guard = guard_faults(&fd);
+	ASSERT_LE(0, guard);
+	ASSERT_EQ(0, xdp_set_action(&self->x, 5, XDP_PASS_TO_KERNEL));
+	before = ethtool_stat(if_b, "rx_queue_0_drops");
+	ASSERT_TRUE(each_counted(self, before, 0));
+	fail_some(33);
+	for (i = 0; i < n; i++) {
+		sent += !send_it(self, pkt_size(variant->frags, i),
+				 key_seq(5, i));
+		drain_plain(self);
+	}
+	close(fd);
+	EXPECT_EQ(0, wait_for_exit(guard));
+	EXPECT_TRUE(each_counted(self, before, sent));
+	drops = ethtool_stat(if_b, "rx_queue_0_drops") - before;
+	TH_LOG("%u sent, %lld lost at the device", sent, drops);
+	EXPECT_LT(0, drops);
+	expect_books(_metadata, self);
+}
+
 /* ---- under traffic ---- */
 
 /* A child that sends as fast as it can and ignores errors */
