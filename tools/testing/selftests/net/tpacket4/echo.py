@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""An echo server for TCP and UDP, and a client that checks the replies.
+"""An echo server for TCP, UDP and SCTP, and a client that checks the replies.
 
 echo.py serve ADDRESS...
 echo.py talk ADDRESS BYTES
 echo.py lines SERVER_PID
 
-The server prints "ready" when it is. "lines" reads lines of the form "ADDRESS BYTES", and
-prints one for each: "ok", or what was wrong. A retransmission is an error, on either side.
+The server prints "ready" when it is. "lines" reads lines of the form "PROTOCOL ADDRESS
+BYTES", with tcp or sctp, and prints one for each: "ok", or what was wrong. A
+retransmission of TCP is an error, on either side, and so is a bad checksum of SCTP, which
+also sends packets again that are not lost.
 """
 
 import hashlib
@@ -19,6 +21,7 @@ from pathlib import Path
 
 PORT = 40007
 TIMEOUT = 120  # seconds; for a debug kernel in software emulation
+SCTP_MESSAGE = 16384
 # The longest is a datagram of several IP fragments.
 UDP_SIZES = (0, 1, 2, 99, 100, 1452, 1472, 1473, 4000, 8952, 8972, 8973, 30000)
 
@@ -46,17 +49,31 @@ def serve_connection(conn: socket.socket) -> None:
         print(f"connection: {error}", flush=True)
 
 
-def serve_tcp(tcp: socket.socket) -> None:
+def serve_stream(listener: socket.socket) -> None:
     while True:
-        conn, _ = tcp.accept()
+        conn, _ = listener.accept()
         threading.Thread(target=serve_connection, args=(conn,)).start()
+
+
+def listen_sctp(address: str) -> socket.socket | None:
+    """A listening socket, if this kernel has SCTP"""
+    try:
+        sctp = socket.socket(family(address), socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+    except OSError:
+        return None
+    if sctp.family == socket.AF_INET6:
+        sctp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    sctp.bind((address, PORT))
+    sctp.listen()
+    return sctp
 
 
 def serve(addresses: list[str]) -> None:
     threads = []
     for address in addresses:
         tcp = socket.create_server((address, PORT), family=family(address))
-        threads.append(threading.Thread(target=serve_tcp, args=(tcp,)))
+        for listener in filter(None, (tcp, listen_sctp(address))):
+            threads.append(threading.Thread(target=serve_stream, args=(listener,)))
         threads.append(threading.Thread(target=serve_udp, args=(address,)))
     for thread in threads:
         thread.start()
@@ -64,8 +81,10 @@ def serve(addresses: list[str]) -> None:
 
 
 def send_all(sock: socket.socket, data: bytes) -> None:
+    size = SCTP_MESSAGE if sock.proto == socket.IPPROTO_SCTP else len(data)
     try:
-        sock.sendall(data)
+        for start in range(0, len(data), size):
+            sock.sendall(data[start : start + size])
     except OSError as error:
         print(f"send: {error}", file=sys.stderr)
 
@@ -113,45 +132,64 @@ def talk(address: str, total: int) -> None:
     talk_udp(address, data)
 
 
-def retransmissions(pid: str) -> int:
-    """What TCP has sent again in the network namespace of a process"""
+def count_errors(pid: str, protocol: str) -> int:
+    """The errors of a protocol in the network namespace of a process"""
+    if protocol == "sctp":
+        text = Path(f"/proc/{pid}/net/sctp/snmp").read_text()
+        return int(
+            dict(line.split() for line in text.splitlines())["SctpChecksumErrors"]
+        )
     lines = Path(f"/proc/{pid}/net/snmp").read_text().splitlines()
     names, values = (line.split() for line in lines if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])
 
 
-def is_connected(pid: str, port: int) -> bool:
+def is_connected(pid: str, protocol: str, port: int) -> bool:
     """Whether the network namespace of a process has a connection with a peer's port"""
+    if protocol == "sctp":
+        lines = Path(f"/proc/{pid}/net/sctp/assocs").read_text().splitlines()
+        column = lines[0].split().index("RPORT")
+        return any(line.split()[column] == str(port) for line in lines[1:])
     tables = [Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
     peers = [line.split()[2] for table in tables for line in table.splitlines()[1:]]
     return any(peer.endswith(f":{port:04X}") for peer in peers)
 
 
-def talk_once(address: str, data: bytes, server: str) -> str:
+def connect(protocol: str, address: str) -> socket.socket:
+    if protocol == "tcp":
+        return socket.create_connection((address, PORT), timeout=TIMEOUT)
+    sctp = socket.socket(family(address), socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+    sctp.settimeout(TIMEOUT)
+    sctp.connect((address, PORT))
+    return sctp
+
+
+def talk_once(protocol: str, address: str, data: bytes, server: str) -> str:
     pids = ["self", server]
-    with socket.create_connection((address, PORT), timeout=TIMEOUT) as tcp:
+    with connect(protocol, address) as sock:
         # The handshake may be retried on a slow machine.
-        error = exchange(tcp, b"!")
-        before = [retransmissions(pid) for pid in pids]
-        error = error or exchange(tcp, data)
-        after = [retransmissions(pid) for pid in pids]
-        port = tcp.getsockname()[1]
+        error = exchange(sock, b"!")
+        before = [count_errors(pid, protocol) for pid in pids]
+        error = error or exchange(sock, data)
+        after = [count_errors(pid, protocol) for pid in pids]
+        port = sock.getsockname()[1]
     # Its last packets are not to be lost with the forwarder.
     end = time.monotonic() + TIMEOUT
-    while not error and is_connected(server, port):
+    while not error and is_connected(server, protocol, port):
         if time.monotonic() > end:
             error = "the connection does not end"
         time.sleep(0.01)
     if before != after:
-        error += f" {sum(after) - sum(before)} retransmissions"
+        what = "retransmissions" if protocol == "tcp" else "bad checksums"
+        error += f" {sum(after) - sum(before)} {what}"
     return error.strip()
 
 
 def talk_lines(server: str) -> None:
     for line in sys.stdin:
-        address, total = line.split()
+        protocol, address, total = line.split()
         try:
-            error = talk_once(address, make_data(int(total)), server)
+            error = talk_once(protocol, address, make_data(int(total)), server)
         except OSError as err:
             error = str(err)
         print(error or "ok", flush=True)

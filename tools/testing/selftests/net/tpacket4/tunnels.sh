@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tunnels.sh [-k KIND] [COMMAND...]: TCP in each kind of tunnel between two stacks whose
-# packets a program forwards:
+# tunnels.sh [-k KIND] [COMMAND...]: TCP in each kind of tunnel, and SCTP in none, between
+# two stacks whose packets a program forwards:
 #
 #	left: t0 - veth0  <->  middle: v4a - relay - v4b  <->  right: veth0 - t0
 #
-# All data must arrive, without a retransmission. First, a Linux bridge forwards, to
+# All data must arrive, without a retransmission of TCP. First, a Linux bridge forwards, to
 # show that the tunnel works, then relay in copy mode and in zero-copy mode. In copy
-# mode, relay must receive GSO packets with the description of the tunnel.
+# mode, relay must receive GSO packets with the description of the tunnel, and packets of
+# SCTP that need a checksum.
 #
 # With COMMAND, only that program forwards. It is started in the namespace of v4a and
 # v4b.
@@ -18,7 +19,7 @@ source "$(dirname "$0")/net.sh"
 need python3 ip ping
 
 middle='' # named by setup_ns
-kinds=(vxlan vxlan_csum geneve gre gretap ipip sit fou gue esp mpls)
+kinds=(sctp vxlan vxlan_csum geneve gre gretap ipip sit fou gue esp mpls)
 ways=(bridge copy zerocopy)
 if [ "${1-}" = -k ]; then
 	kinds=("$2")
@@ -98,8 +99,14 @@ both_set() {
 
 # Sets up a tunnel, and sets the address of its right side.
 set_up() {
+	protocol=tcp
 	address=10.2.0.2
 	case $1 in
+	sctp)
+		protocol=sctp
+		address=10.1.0.2
+		both_set net.sctp.addip_enable=0
+		;;
 	vxlan) device "vxlan id 1 dstport 4789 $ends noudpcsum" ;;
 	vxlan_csum) device "vxlan id 1 dstport 4789 $ends udpcsum" ;;
 	geneve) device "geneve id 1 dstport 6081 remote fd01::%P" ;;
@@ -190,6 +197,7 @@ end() {
 # The offloads must have been used, or the test would say nothing.
 described() {
 	case $kind in
+	sctp) grep -q 'crc32c [1-9]' "$tmp/way.out" ;;
 	esp) ;; # segmented before it is encrypted
 	*) grep -q 'gso [1-9].* tunnel [1-9]' "$tmp/way.out" ;;
 	esac
@@ -209,7 +217,7 @@ run() {
 
 	error=''
 	if begin "$1"; then
-		echo "$address $total" >&"$ask"
+		echo "$protocol $address $total" >&"$ask"
 		read -r -t 600 answer <&"$answers" || answer='no answer'
 		[ "$answer" = ok ] || error=$answer
 	fi
@@ -273,6 +281,7 @@ number=0
 echo "TAP version 13"
 echo "1..${#kinds[@]}"
 setup
+modprobe -q sctp || : # before the server listens
 start_server 0.0.0.0 ::
 server=${pids[-1]}
 start_client
