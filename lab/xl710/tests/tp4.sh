@@ -29,8 +29,7 @@ port_tests() {
 fault_tests() {
 	check "tp4: nothing bad in the log yet" log_clean
 	# The short form: each try resets a queue pair.
-	nsx env TPACKET4_FAST=1 "$SELFTESTS/fault" -v zerocopy_before_bind ||
-		not_ok "tp4: fault"
+	nsx env TPACKET4_FAST=1 "$SELFTESTS/fault" "$@" || not_ok "tp4: fault"
 	# shellcheck disable=SC2034 # log_clean() reads it
 	DMESG_START=$(dmesg | wc -l)
 }
@@ -45,6 +44,8 @@ xsk_tests() {
 	nsx ip link set dev v4b up
 	check "tp4: operations of V4 are hidden" modprobe afxdp_only
 	nsx "$SELFTESTS/zc_xsk" || not_ok "tp4: zc_xsk"
+	# A failed setup of a pool leaves the queue pair as it was.
+	fault_tests -T fail_from_nth -v pair_of_two
 	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
 		-t kill_under_load -t steering -t blocked_sender'
 	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
@@ -256,7 +257,7 @@ fi
 if [[ $PARTS =~ ports|faults|netkit|suspend|stamp|xsk|fanout ]]; then
 	to_one_netns
 	[[ $PARTS != *ports* ]] || port_tests
-	[[ $PARTS != *faults* ]] || fault_tests
+	[[ $PARTS != *faults* ]] || fault_tests -v zerocopy_before_bind
 	[[ $PARTS != *netkit* ]] || netkit_tests
 	[[ $PARTS != *suspend* ]] || suspend_tests
 	[[ $PARTS != *stamp* ]] || stamp_tests
