@@ -2,7 +2,6 @@
 /* tpswitch ctl: sends a command to a switch that runs */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/un.h>
 
 #include "tpswitch.h"
@@ -29,6 +28,33 @@ static int send_command(int fd, char *line, size_t len, int file)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* Print the answer; return the exit status. */
+static int print_answer(int fd)
+{
+	static char part[SW_PART + 1];
+	ssize_t n;
+
+	do {
+		n = recv(fd, part, SW_PART, 0);
+		if (n <= 0) {
+			fprintf(stderr, "tpswitch: no answer, or not all of it\n");
+			return 1;
+		}
+		part[n] = '\0';
+		fputs(part + 1, *part == '1' ? stderr : stdout);
+	} while (*part == '+');
+	return *part != '0';
+}
+
+static int usage(FILE *file)
+{
+	fprintf(file, "usage: tpswitch ctl [-S PATH] [-j] COMMAND\n"
+		"  -S PATH  the socket of the switch, without .ctl\n"
+		"  -j       list, count, macs and quota print JSON\nCommands:\n");
+	sw_commands_print(file);
+	return file == stdout ? 0 : 2;
+}
+
 /**
  * sw_ctl_main - the main function of tpswitch ctl
  * @argc: number of words, the first of which is ctl
@@ -40,18 +66,23 @@ int sw_ctl_main(int argc, char **argv)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	const char *path = "/run/tpswitch/port";
-	char line[512] = "", *reply;
-	int fd, i = 1, n, failed, file = -1;
+	char line[512] = "";
+	int fd, i, n, failed, file = -1;
 	size_t at = 0;
 
-	if (argc > 2 && !strcmp(argv[1], "-S")) {
-		path = argv[2];
-		i = 3;
+	for (i = 1; i < argc && *argv[i] == '-'; i++) {
+		if (!strcmp(argv[i], "-S") && i + 1 < argc)
+			path = argv[++i];
+		else if (!strcmp(argv[i], "-j"))
+			at = snprintf(line, sizeof(line), "-j");
+		else
+			return usage(!strcmp(argv[i], "-h") ||
+				     !strcmp(argv[i], "--help") ? stdout : stderr);
 	}
-	if (i >= argc || *argv[i] == '-') {
-		fprintf(stderr, "usage: tpswitch ctl [-S PATH] COMMAND...\n");
-		return 2;
-	}
+	if (i >= argc)
+		return usage(stderr);
+	if (!strcmp(argv[i], "help"))
+		return usage(stdout);
 	/* By its path from here, and with the rights of who runs this */
 	if (argc == i + 3 && !strcmp(argv[i], "mirror") &&
 	    strcmp(argv[i + 2], "off")) {
@@ -84,20 +115,10 @@ int sw_ctl_main(int argc, char **argv)
 			strerror(errno));
 		return 1;
 	}
-	reply = malloc(1 << 22);
-	n = reply ? recv(fd, reply, (1 << 22) - 1, 0) : -1;
+	failed = print_answer(fd);
 	/* The file of a mirror is complete when the switch closes this. */
-	while (n > 0 && recv(fd, line, sizeof(line), 0) > 0)
+	while (recv(fd, line, sizeof(line), 0) > 0)
 		;
 	close(fd);
-	if (n <= 0) {
-		fprintf(stderr, "tpswitch: no answer\n");
-		free(reply);
-		return 1;
-	}
-	reply[n] = '\0';
-	failed = *reply != '0';
-	fputs(reply + 1, failed ? stderr : stdout);
-	free(reply);
 	return failed;
 }

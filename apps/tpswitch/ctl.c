@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands: from the configuration file and, while the switch runs, tpswitch ctl */
+/* Commands, and tpswitch ctl, which sends them while the switch runs */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,9 +34,17 @@ static int fail(FILE *reply, const char *format, ...)
 static int cmd_add(struct sw *sw, char *rest, FILE *reply)
 {
 	char why[256] = "no memory";
+	struct sw_port *port = sw->in_file ? sw_config_port(sw, rest) : NULL;
+	int nr;
 
-	if (sw_dev_add(sw, rest, why, sizeof(why)) < 0)
+	/* It was there before the file was read again. */
+	if (port && port->listed == sw->readings)
+		return 0;
+	nr = sw_dev_add(sw, rest, why, sizeof(why));
+	if (nr < 0)
 		return fail(reply, "%s", why);
+	if (sw->in_file)
+		sw->ports[nr]->listed = sw->readings;
 	return 0;
 }
 
@@ -62,61 +70,21 @@ static int cmd_del(struct sw *sw, char *rest, FILE *reply)
 
 static int cmd_list(struct sw *sw, char *rest, FILE *reply)
 {
-	unsigned int nr;
-
 	(void)rest;
-	for (nr = 1; nr <= SW_PORTS; nr++) {
-		struct sw_port *port = sw->ports[nr];
-
-		if (!port || port->gone)
-			continue;
-		fprintf(reply, "%u %s %s ", nr, port->name, port->ops->type);
-		port->ops->describe(port, reply);
-		fprintf(reply, "\n");
-	}
+	sw_show_ports(sw, reply);
 	return 0;
-}
-
-static void count_port(struct sw_port *port, FILE *reply)
-{
-	const struct sw_counters *c = &port->count;
-
-	fprintf(reply, "%s in %llu in_bytes %llu out %llu out_bytes %llu",
-		port->name, (unsigned long long)c->in,
-		(unsigned long long)c->in_bytes, (unsigned long long)c->out,
-		(unsigned long long)c->out_bytes);
-	fprintf(reply, " out_drops %llu out_errors %llu in_errors %llu",
-		(unsigned long long)c->out_drops,
-		(unsigned long long)c->out_errors,
-		(unsigned long long)c->in_errors);
-	fprintf(reply, " in_limited %llu in_nowhere %llu"
-		" in_spoofed %llu", (unsigned long long)c->in_limited,
-		(unsigned long long)c->in_nowhere,
-		(unsigned long long)c->in_spoofed);
-	fprintf(reply, " macs %u fixed %u unlearned %llu", port->macs, port->fixed,
-		(unsigned long long)port->unlearned);
-	if (port->mirror)
-		fprintf(reply, " mirror_lost %llu",
-			(unsigned long long)sw_mirror_lost(port->mirror));
-	fprintf(reply, "\n");
 }
 
 static int cmd_count(struct sw *sw, char *rest, FILE *reply)
 {
-	struct sw_port *port;
-	unsigned int nr;
+	struct sw_port *port = NULL;
 
-	sw_macs_expire(sw);
 	if (rest && *rest) {
 		port = find(sw, &rest, reply);
 		if (!port)
 			return -1;
-		count_port(port, reply);
-		return 0;
 	}
-	for (nr = 1; nr <= SW_PORTS; nr++)
-		if (sw->ports[nr] && !sw->ports[nr]->gone)
-			count_port(sw->ports[nr], reply);
+	sw_show_counters(sw, port, reply);
 	return 0;
 }
 
@@ -165,6 +133,9 @@ static int cmd_mirror(struct sw *sw, char *rest, FILE *reply)
 		rest += strspn(rest, " \t");
 	if (!rest || !*rest)
 		return fail(reply, "mirror PORT FILE|off");
+	/* When the file is read again, mirrors go on. */
+	if (sw->in_file && port->mirror)
+		return 0;
 	/* The command ends when the file is complete. */
 	if (sw->ctl >= 0)
 		waiter = fcntl(sw->ctl, F_DUPFD_CLOEXEC, 0);
@@ -258,34 +229,7 @@ static int cmd_unfix(struct sw *sw, char *rest, FILE *reply)
 static int cmd_macs(struct sw *sw, char *rest, FILE *reply)
 {
 	(void)rest;
-	sw_macs_print(sw, reply);
-	return 0;
-}
-
-static void quota_line(FILE *reply, const char *who, const struct sw_quota *used,
-		       const struct sw_quota *max)
-{
-	const struct sw_quota none = { 0 };
-
-	if (!used)
-		used = &none;
-	fprintf(reply, "%s ports %llu/%llu slots %llu/%llu bytes %llu/%llu\n", who,
-		(unsigned long long)used->ports, (unsigned long long)max->ports,
-		(unsigned long long)used->slots, (unsigned long long)max->slots,
-		(unsigned long long)used->bytes, (unsigned long long)max->bytes);
-}
-
-static int cmd_quota_list(struct sw *sw, FILE *reply)
-{
-	const struct sw_user *user;
-	char uid[16];
-
-	quota_line(reply, "all", &sw->all_used, &sw->all);
-	quota_line(reply, "each", NULL, &sw->each);
-	for (user = sw->users; user; user = user->next) {
-		snprintf(uid, sizeof(uid), "%u", user->uid);
-		quota_line(reply, uid, &user->used, sw_user_quota(sw, user));
-	}
+	sw_show_macs(sw, reply);
 	return 0;
 }
 
@@ -323,8 +267,10 @@ static int cmd_quota(struct sw *sw, char *rest, FILE *reply)
 	struct sw_quota *max, new = { ~0ull, ~0ull, ~0ull };
 	u64 n;
 
-	if (!who || !*who)
-		return cmd_quota_list(sw, reply);
+	if (!who || !*who) {
+		sw_show_quotas(sw, reply);
+		return 0;
+	}
 	while ((word = strsep(&rest, " \t"))) {
 		if (!*word)
 			continue;
@@ -355,6 +301,55 @@ static int cmd_quota(struct sw *sw, char *rest, FILE *reply)
 	return 0;
 }
 
+static const struct {
+	const char *name, *words, *what;
+	int (*fn)(struct sw *sw, char *rest, FILE *reply);
+} commands[] = {
+	{ "add", "[zc:]NAME[:FIRST[-LAST]] [meta=on|off] [rx=N] [tx=N]",
+	  "add a network device", cmd_add },
+	{ "del", "PORT", "remove a port, by its name or number", cmd_del },
+	{ "list", "", "list the ports", cmd_list },
+	{ "count", "[PORT]", "print counters", cmd_count },
+	{ "limit", "PORT [pps=N] [bps=N] [macs=N]",
+	  "limit packets, bits and addresses of a port", cmd_limit },
+	{ "set", "PORT [learning=on|off] [isolated=on|off]",
+	  "learn no addresses from a port; separate it from others", cmd_set },
+	{ "fix", "PORT ADDRESS", "say where an address is", cmd_fix },
+	{ "unfix", "ADDRESS", "end this", cmd_unfix },
+	{ "mirror", "PORT FILE|off", "write the packets of a port to a pcap file",
+	  cmd_mirror },
+	{ "macs", "", "print the known addresses", cmd_macs },
+	{ "quota", "[all|each|UID [ports=N] [slots=N] [bytes=N]]",
+	  "limit what programs may have, or print the limits", cmd_quota },
+};
+
+#define COMMANDS	(sizeof(commands) / sizeof(*commands))
+
+/**
+ * sw_commands_print - print the commands
+ * @file: where to
+ */
+void sw_commands_print(FILE *file)
+{
+	unsigned int i;
+
+	for (i = 0; i < COMMANDS; i++)
+		fprintf(file, "  %s%s%s\n        %s\n", commands[i].name,
+			*commands[i].words ? " " : "", commands[i].words,
+			commands[i].what);
+}
+
+/* The next word of a line, which then starts with the one behind it */
+static char *next_word(char **line)
+{
+	char *word = strsep(line, " \t");
+
+	if (!*line)
+		*line = word + strlen(word);
+	*line += strspn(*line, " \t");
+	return word;
+}
+
 /**
  * sw_command - run a command
  * @sw: switch
@@ -365,76 +360,24 @@ static int cmd_quota(struct sw *sw, char *rest, FILE *reply)
  */
 int sw_command(struct sw *sw, char *line, FILE *reply)
 {
-	static const struct {
-		const char *name;
-		int (*fn)(struct sw *sw, char *rest, FILE *reply);
-	} commands[] = {
-		{ "add", cmd_add }, { "del", cmd_del }, { "list", cmd_list },
-		{ "count", cmd_count }, { "limit", cmd_limit },
-		{ "mirror", cmd_mirror }, { "macs", cmd_macs },
-		{ "set", cmd_set }, { "fix", cmd_fix }, { "unfix", cmd_unfix },
-		{ "quota", cmd_quota },
-	};
 	size_t len = strlen(line);
 	unsigned int i;
 	char *name;
 
 	while (len && strchr(" \t", line[len - 1]))
 		line[--len] = '\0';
-	name = strsep(&line, " \t");
-	while (line && (*line == ' ' || *line == '\t'))
-		line++;
-	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	name = next_word(&line);
+	sw->json = !strcmp(name, "-j");
+	if (sw->json)
+		name = next_word(&line);
+	for (i = 0; i < COMMANDS; i++)
 		if (!strcmp(name, commands[i].name))
-			return commands[i].fn(sw, line ? line : name +
-					      strlen(name), reply);
-	return fail(reply,
-		    "%s: add, del, list, count, limit, set, fix, unfix, mirror, macs or quota",
-		    name);
-}
-
-/**
- * sw_read_config - run the commands of a file
- * @sw: switch
- * @file: its path
- *
- * Return: 0, or -1 after a message.
- */
-int sw_read_config(struct sw *sw, const char *file)
-{
-	FILE *in = fopen(file, "re");
-	unsigned int number = 0;
-	char line[512];
-	int err = 0;
-
-	if (!in) {
-		fprintf(stderr, "tpswitch: %s: %s\n", file, strerror(errno));
-		return -1;
-	}
-	while (!err && fgets(line, sizeof(line), in)) {
-		char *p = line + strspn(line, " \t");
-
-		number++;
-		if (!strchr(line, '\n') && !feof(in)) {
-			fprintf(stderr, "tpswitch: %s, line %u: too long\n", file,
-				number);
-			err = -1;
-			break;
-		}
-		p[strcspn(p, "#\n")] = '\0';
-		if (!*p)
-			continue;
-		err = sw_command(sw, p, stderr);
-		if (err)
-			fprintf(stderr, "tpswitch: %s, line %u: not done\n",
-				file, number);
-	}
-	if (ferror(in)) {
-		fprintf(stderr, "tpswitch: %s: %s\n", file, strerror(errno));
-		err = -1;
-	}
-	fclose(in);
-	return err;
+			return commands[i].fn(sw, line, reply);
+	fprintf(reply, "%s: no such command:", name);
+	for (i = 0; i < COMMANDS; i++)
+		fprintf(reply, "%s %s", i ? "," : "", commands[i].name);
+	putc('\n', reply);
+	return -1;
 }
 
 /* Receive a command, perhaps with a file. */
@@ -461,6 +404,21 @@ static ssize_t receive(struct sw *sw, int fd, char *line, size_t len)
 	return n;
 }
 
+/*
+ * Send an answer in parts. The first byte of each is + if there is another one, else the
+ * exit status. That of the text is not used, nor is what was sent before.
+ */
+static void answer(int fd, char *text, size_t len, char status)
+{
+	for (; len > SW_PART; text += SW_PART - 1, len -= SW_PART - 1) {
+		*text = '+';
+		if (send(fd, text, SW_PART, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+			return;
+	}
+	*text = status;
+	(void)send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_ctl *ctl = container_of(ev, struct sw_ctl, ev);
@@ -477,15 +435,12 @@ static void ctl_event(struct sw *sw, struct sw_event *ev, u32 events)
 	reply = n > 0 ? open_memstream(&text, &len) : NULL;
 	if (reply) {
 		line[n] = '\0';
-		/* The first byte of the answer is for the exit status. */
-		fputc('0', reply);
+		fputc('+', reply);
 		sw->ctl = ctl->fd;
 		err = sw_command(sw, line, reply);
 		sw->ctl = -1;
 		fclose(reply);
-		if (err)
-			*text = '1';
-		(void)send(ctl->fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		answer(ctl->fd, text, len, err ? '1' : '0');
 		free(text);
 	}
 	if (sw->file >= 0)
@@ -501,7 +456,7 @@ static void listen_event(struct sw *sw, struct sw_event *ev, u32 events)
 {
 	struct sw_ctl *l = container_of(ev, struct sw_ctl, ev), *ctl;
 	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	const int room = 4 << 20;	/* for all addresses */
+	const int room = SW_ANSWER;
 
 	(void)events;
 	if (fd < 0)

@@ -822,8 +822,10 @@ int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len)
 	}
 	if (!err) {
 		err = sw_port_add(sw, &dev->port, name);
-		if (err >= 0)
+		if (err >= 0) {
+			dev->port.spec = strdup(spec);
 			return err;
+		}
 		snprintf(why, len, "%s: %s", name, strerror(-err));
 	}
 	dev_release(sw, dev);

@@ -242,28 +242,3 @@ void sw_forget(struct sw *sw, struct sw_port *port)
 		if (m->key && m->port == port->nr)
 			forget(sw, m);
 }
-
-/**
- * sw_macs_print - write the table of addresses
- * @sw: switch
- * @file: where to
- */
-void sw_macs_print(struct sw *sw, FILE *file)
-{
-	const struct sw_mac *m = sw->macs->set[0], *end = m + SW_SETS * SW_WAYS;
-	unsigned int i;
-
-	sw_macs_expire(sw);
-	for (; m < end; m++) {
-		if (!m->key)
-			continue;
-		for (i = 16; i < 64; i += 8)
-			fprintf(file, "%02x%s", (unsigned int)(m->key >> i) & 255,
-				i < 56 ? ":" : " ");
-		fprintf(file, "%s ", sw->ports[m->port]->name);
-		if (m->fixed)
-			fprintf(file, "fixed\n");
-		else
-			fprintf(file, "%u\n", sw->seconds - m->seen);
-	}
-}

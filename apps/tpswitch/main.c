@@ -48,12 +48,12 @@ static void usage(FILE *file)
 {
 	fprintf(file,
 "usage: tpswitch [OPTION...] [PORT...]\n"
-"       tpswitch ctl [-S PATH] COMMAND ...\n"
+"       tpswitch ctl [-S PATH] [-j] COMMAND ...\n"
 "A PORT is a network device, NAME, or zc:NAME[:FIRST[-LAST]] in zero-copy mode.\n"
 "  -S, --socket PATH   programs connect there (" DEFAULT_PATH ")\n"
 "  -m, --mode MODE     permissions of that socket, octal (0600)\n"
 "  -g, --group GROUP   the group of that socket, whose mode is 0660 then\n"
-"  -c, --config FILE   a file with commands of tpswitch ctl\n"
+"  -c, --config FILE   a file with commands of tpswitch ctl; SIGHUP reads it again\n"
 "  -l, --lookup WHAT   learn (default), hub, hash or FILE.so\n"
 "  -a, --age SECONDS   how long an address is known (300)\n"
 "  -f, --frames N      frames of 4096 bytes for devices (32768)\n"
@@ -63,30 +63,39 @@ static void usage(FILE *file)
 "See tpswitch(8) for more.\n");
 }
 
+static int signals = -1;
+
 static void on_signal(struct sw *sw, struct sw_event *ev, u32 events)
 {
+	struct signalfd_siginfo info;
+
 	(void)ev;
 	(void)events;
-	sw->stop = true;
+	while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP && sw->config)
+			sw->gone = sw->reload = true;
+		else
+			sw->stop = true;
+	}
 }
 
 /*
- * Signals end the switch as events, since a handler could run just before
+ * Signals come as events, since a handler could run just before
  * epoll_wait() sleeps.
  */
 static int watch_signals(void)
 {
 	static struct sw_event ev = { .fn = on_signal };
 	sigset_t set;
-	int fd;
 
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : sw_watch(&sw, fd, EPOLLIN, &ev);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return signals < 0 ? -errno : sw_watch(&sw, signals, EPOLLIN, &ev);
 }
 
 static unsigned long number(const char *text, const char *what, u64 least, u64 most)
@@ -187,7 +196,7 @@ static void raise_file_limit(void)
 
 int main(int argc, char **argv)
 {
-	const char *config = NULL, *lookup = "learn";
+	const char *lookup = "learn";
 	int c, err, mode = -1, group = -1;
 	char why[256], path[256];
 
@@ -207,7 +216,7 @@ int main(int argc, char **argv)
 			group = parse_group(optarg);
 			break;
 		case 'c':
-			config = optarg;
+			sw.config = optarg;
 			break;
 		case 'l':
 			lookup = optarg;
@@ -264,8 +273,8 @@ int main(int argc, char **argv)
 		if (err)
 			fprintf(stderr, "tpswitch: %s\n", why);
 	}
-	if (!err && config)
-		err = sw_read_config(&sw, config);
+	if (!err && sw.config)
+		err = sw_config_read(&sw);
 	if (!err) {
 		err = sw_listen_ctl(&sw, path);
 		if (err)

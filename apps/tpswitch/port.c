@@ -76,6 +76,7 @@ void sw_port_reap(struct sw *sw)
 			continue;
 		sw->ports[nr] = NULL;
 		sw_mirror_stop(port, -1);
+		free(port->spec);
 		port->ops->free(port);
 	}
 	while (sw->last_port && !sw->ports[sw->last_port])

@@ -156,6 +156,8 @@ void sw_run(struct sw *sw)
 		if (unlikely(sw->gone)) {
 			sw_wake(sw);
 			sw_port_reap(sw);
+			if (sw->reload)
+				sw_config_reload(sw);
 		}
 	}
 }

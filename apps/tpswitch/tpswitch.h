@@ -23,6 +23,8 @@ typedef __u64 u64;
 #define SW_FRAGS	(SW_BATCH + SW_CHAIN)
 #define SW_LEN		(65535 + 18)	/* most bytes of a packet */
 #define SW_NAME		24
+#define SW_ANSWER	(8 << 20)	/* most bytes of an answer: all addresses */
+#define SW_PART		(64 << 10)	/* most bytes of a message with a part of it */
 #define SW_WAITING	64	/* connections that have sent no message yet */
 #define SW_MESSAGE_FILES 253	/* most files of a message, as SCM_MAX_FD */
 
@@ -275,6 +277,8 @@ struct sw_counters {
  * @bps: limit of bits
  * @refilled: time of the last refill of @pps and @bps
  * @mirror: copies of its packets go there, or NULL
+ * @spec: the words that have added it, or NULL
+ * @listed: which reading of the configuration file has last found it there; 0: none
  */
 struct sw_port {
 	const struct sw_port_ops *ops;
@@ -289,6 +293,8 @@ struct sw_port {
 	struct sw_bucket pps, bps;
 	u64 refilled;
 	struct sw_mirror *mirror;
+	char *spec;
+	u32 listed;
 	char name[SW_NAME];
 };
 
@@ -359,7 +365,12 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @all: limits of all users together
  * @all_used: what there is
  * @stalled: ports with packets that a device has not taken yet
- * @gone: ports are to be removed at the end of the round
+ * @gone: ports are to be removed at the end of the round, or @reload is set
+ * @reload: the configuration file is to be read again then
+ * @config: its path, or NULL
+ * @readings: how often it was read
+ * @in_file: the command that runs is in it
+ * @json: the command that runs prints JSON
  */
 struct sw {
 	struct sw_port *ports[SW_PORTS + 1];
@@ -395,7 +406,10 @@ struct sw {
 	struct sw_user *users;
 	struct sw_quota each, all, all_used;
 	unsigned int stalled;
-	bool gone;
+	bool gone, reload;
+	const char *config;
+	u32 readings;
+	bool in_file, json;
 };
 
 /* switch.c */
@@ -431,7 +445,6 @@ int sw_macs_init(struct sw *sw);
 void sw_macs_expire(struct sw *sw);
 int sw_mac_fix(struct sw *sw, struct sw_port *port, u64 key);
 void sw_forget(struct sw *sw, struct sw_port *port);
-void sw_macs_print(struct sw *sw, FILE *file);
 
 /* number.c */
 bool sw_number(const char *text, u64 least, u64 most, u64 *n);
@@ -478,10 +491,21 @@ void sw_mirror_packet(struct sw_port *port, const struct sw_packet *pkt);
 void sw_mirror_flush(struct sw_mirror *mirror);
 u64 sw_mirror_lost(const struct sw_mirror *mirror);
 
+/* show.c */
+void sw_show_ports(struct sw *sw, FILE *reply);
+void sw_show_counters(struct sw *sw, struct sw_port *port, FILE *reply);
+void sw_show_macs(struct sw *sw, FILE *reply);
+void sw_show_quotas(struct sw *sw, FILE *reply);
+
+/* config.c */
+struct sw_port *sw_config_port(struct sw *sw, const char *spec);
+int sw_config_read(struct sw *sw);
+void sw_config_reload(struct sw *sw);
+
 /* ctl.c */
+void sw_commands_print(FILE *file);
 int sw_listen_ctl(struct sw *sw, const char *path);
 int sw_command(struct sw *sw, char *line, FILE *reply);
-int sw_read_config(struct sw *sw, const char *file);
 
 /* client.c */
 int sw_ctl_main(int argc, char **argv);

@@ -132,8 +132,9 @@ static unsigned long counter(int port, const char *name)
 	char find[64], *at;
 
 	ctl("count %d", port);
-	snprintf(find, sizeof(find), " %s ", name);
-	at = strstr(out, find);
+	snprintf(find, sizeof(find), "\n%s ", name);
+	/* The first one is in. */
+	at = strcmp(name, "in") ? strstr(out, find) : out;
 	return check(at, "%s in %s", name, out) ?
 	       strtoul(at + strlen(find), NULL, 10) : ~0ul;
 }

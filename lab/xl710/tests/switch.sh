@@ -57,8 +57,8 @@ same_count() {
 
 	sleep 1
 	ctl count
-	all=$(ctl count | awk '!/^ring/ { n += $3 } END { print n }')
-	lost=$(ctl count | sed -n 's/^ring.* out_drops \([0-9]*\).*/\1/p')
+	all=$(ctl count | awk 'NR > 1 && !/^ring/ { n += $2 } END { print n }')
+	lost=$(ctl count | awk '/^ring/ { print $7 }')
 	kill "$SWITCH"
 	wait_for 30 grep packets "$DIR/count"
 	cat "$DIR/count" "$DIR/switch.log"
