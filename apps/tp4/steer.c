@@ -15,9 +15,17 @@
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 
+#include "steer.h"
 #include "tp4.h"
 
-static int ask(const char *dev, void *data)
+/**
+ * ask_device - call ethtool's ioctl
+ * @dev: name of the device
+ * @data: command of ethtool, and what belongs to it
+ *
+ * Return: 0, or -errno.
+ */
+int ask_device(const char *dev, void *data)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
 	struct ifreq ifr = { .ifr_data = data };
@@ -36,7 +44,7 @@ static bool has_rules(const char *dev)
 {
 	struct ethtool_value flags = { .cmd = ETHTOOL_GFLAGS };
 
-	return !ask(dev, &flags) && flags.data & ETH_FLAG_NTUPLE;
+	return !ask_device(dev, &flags) && flags.data & ETH_FLAG_NTUPLE;
 }
 
 static int fail(const char *dev, const char *what, int err)
@@ -51,6 +59,30 @@ static int fail(const char *dev, const char *what, int err)
 	return 1;
 }
 
+/**
+ * find_rules - ask a device for the places of its rules
+ * @dev: name of the device
+ * @all: set to the answer, or NULL; the caller frees it
+ *
+ * Return: 0, or -errno.
+ */
+int find_rules(const char *dev, struct ethtool_rxnfc **all)
+{
+	struct ethtool_rxnfc count = { .cmd = ETHTOOL_GRXCLSRLCNT };
+	int err;
+
+	*all = NULL;
+	err = ask_device(dev, &count);
+	if (err)
+		return err;
+	*all = calloc(1, sizeof(**all) + count.rule_cnt * sizeof(__u32));
+	if (!*all)
+		return -ENOMEM;
+	(*all)->cmd = ETHTOOL_GRXCLSRLALL;
+	(*all)->rule_cnt = count.rule_cnt;
+	return ask_device(dev, *all);
+}
+
 /* Find a free place for a rule. Return it, or -errno. */
 static long long find_place(const char *dev)
 {
@@ -60,19 +92,18 @@ static long long find_place(const char *dev)
 	__u32 i;
 	int err;
 
-	err = ask(dev, &count);
+	err = ask_device(dev, &count);
 	if (err)
 		return err;
 	if (count.data & RX_CLS_LOC_SPECIAL)
 		return RX_CLS_LOC_ANY;
-	all = calloc(1, sizeof(*all) + count.rule_cnt * sizeof(__u32));
-	if (!all)
-		return -ENOMEM;
-	all->cmd = ETHTOOL_GRXCLSRLALL;
-	all->rule_cnt = count.rule_cnt;
-	err = ask(dev, all);
+	err = find_rules(dev, &all);
+	if (err) {
+		free(all);
+		return err;
+	}
 	/* The last ones, as ethtool does */
-	for (place = (long long)all->data - 1; !err && place >= 0; place--) {
+	for (place = (long long)all->data - 1; place >= 0; place--) {
 		for (i = 0; i < all->rule_cnt; i++)
 			if (all->rule_locs[i] == (__u32)place)
 				break;
@@ -80,8 +111,6 @@ static long long find_place(const char *dev)
 			break;
 	}
 	free(all);
-	if (err)
-		return err;
 	return place < 0 ? -ENOSPC : place;
 }
 
@@ -159,18 +188,13 @@ static bool read_vlan(const char *word, struct ethtool_rx_flow_spec *fs)
 	return true;
 }
 
-struct flow_type {
-	const char *name;
-	__u32 ip4, ip6;
-	bool has_ports;
-};
-
-static const struct flow_type types[] = {
+const struct flow_type flow_types[] = {
 	{ "tcp", TCP_V4_FLOW, TCP_V6_FLOW, true },
 	{ "udp", UDP_V4_FLOW, UDP_V6_FLOW, true },
 	{ "sctp", SCTP_V4_FLOW, SCTP_V6_FLOW, true },
 	{ "ip", IPV4_USER_FLOW, IPV6_USER_FLOW, false },
 	{ "ether", ETHER_FLOW, ETHER_FLOW, false },
+	{ }
 };
 
 /* Addresses and ports are at the same places in the specs of all protocols. */
@@ -216,15 +240,14 @@ static bool read_field(const char *what, const char *word,
 /* Parse a type and pairs of a field and its value. */
 static bool read_flow(int nr, char **word, struct ethtool_rx_flow_spec *fs)
 {
-	const size_t nr_types = sizeof(types) / sizeof(*types);
 	const struct flow_type *type;
 	bool is_ip6 = false;
 	int i;
 
-	for (type = types; type < types + nr_types; type++)
+	for (type = flow_types; type->name; type++)
 		if (!strcmp(word[0], type->name))
 			break;
-	if (type == types + nr_types || nr < 3 || !(nr & 1))
+	if (!type->name || nr < 3 || !(nr & 1))
 		return false;
 	for (i = 1; i < nr; i += 2)
 		if ((!strcmp(word[i], "src") || !strcmp(word[i], "dst")) &&
@@ -252,7 +275,7 @@ static int remove_rule(const char *dev, const char *word)
 		return 2;
 	}
 	nfc.fs.location = rule;
-	err = ask(dev, &nfc);
+	err = ask_device(dev, &nfc);
 	return err ? fail(dev, "removing the rule", err) : 0;
 }
 
@@ -294,7 +317,7 @@ static int add_rule(const char *dev, int nr, char **word, bool keep)
 		sigprocmask(SIG_BLOCK, &signals, NULL);
 		signal(SIGPIPE, SIG_IGN);
 	}
-	err = ask(dev, &nfc);
+	err = ask_device(dev, &nfc);
 	if (err)
 		return fail(dev, "adding the rule", err);
 	snprintf(number, sizeof(number), "%u", nfc.fs.location);
@@ -323,25 +346,28 @@ int steer_main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "delete", no_argument, NULL, 'd' },
 		{ "keep", no_argument, NULL, 'k' },
+		{ "list", no_argument, NULL, 'l' },
 		{ }
 	};
-	bool delete = false, keep = false;
+	bool delete = false, keep = false, list = false;
 	const char *dev;
-	int c;
+	int c, err;
 
-	while ((c = getopt_long(argc, argv, "+dk", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+dkl", options, NULL)) != -1) {
 		if (c == 'd')
 			delete = true;
 		else if (c == 'k')
 			keep = true;
+		else if (c == 'l')
+			list = true;
 		else
 			return 2;
 	}
 	argc -= optind;
 	argv += optind;
-	if (delete ? argc != 2 : argc < 5) {
-		fprintf(stderr, "tp4: %s: tp4 --help\n", delete ?
-			"a device and the number of a rule" :
+	if (list ? argc != 1 : delete ? argc != 2 : argc < 5) {
+		fprintf(stderr, "tp4: %s: tp4 --help\n", list ? "a device" :
+			delete ? "a device and the number of a rule" :
 			"a device, a flow and a queue");
 		return 2;
 	}
@@ -349,6 +375,10 @@ int steer_main(int argc, char **argv)
 	if (!if_nametoindex(dev)) {
 		fprintf(stderr, "tp4: %s: %s\n", dev, strerror(errno));
 		return 1;
+	}
+	if (list) {
+		err = list_rules(dev);
+		return err ? fail(dev, "listing the rules", err) : 0;
 	}
 	return delete ? remove_rule(dev, argv[1]) :
 			add_rule(dev, argc - 1, argv + 1, keep);

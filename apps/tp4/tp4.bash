@@ -16,7 +16,9 @@ _tp4() {
 		;;
 	*' steer '*)
 		case $prev in
-		steer | -k | --keep | -d | --delete) words="--keep --delete $devices" ;;
+		steer | -k | --keep | -d | --delete | -l | --list)
+			words="--keep --delete --list $devices"
+			;;
 		src | dst | sport | dport | vlan | mac) words= ;;
 		*)
 			words='src dst sport dport vlan mac'

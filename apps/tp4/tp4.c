@@ -14,6 +14,7 @@ static const char help[] =
 "       tp4 stats [-j|--json] [-1|-c|--count N] [PID]\n"
 "       tp4 steer [-k|--keep] DEVICE FLOW QUEUE|drop\n"
 "       tp4 steer -d|--delete DEVICE RULE\n"
+"       tp4 steer -l|--list DEVICE\n"
 "\n"
 "list    the devices, with their zero-copy mode and queue pairs, and the\n"
 "        processes whose V4 sockets use them\n"
@@ -29,6 +30,7 @@ static const char help[] =
 "        vlan ID and mac DESTINATION; or ether, and of src MAC, dst MAC, vlan ID\n"
 "  -k, --keep      return at once; the rule stays\n"
 "  -d, --delete    remove a rule\n"
+"  -l, --list      list the rules\n"
 "\n"
 "-h, --help        print this\n"
 "-V, --version     print the version\n";

@@ -254,6 +254,38 @@ static void write_rule(const struct ethtool_rx_flow_spec *fs)
 	hex(f, "mac", fs->h_ext.h_dest, 6);
 	hex(f, "of", fs->m_ext.h_dest, 6);
 	fclose(f);
+	f = fopen(getenv("STORED"), "w");
+	fwrite(fs, sizeof(*fs), 1, f);
+	fclose(f);
+}
+
+static void read_rule(struct ethtool_rx_flow_spec *fs)
+{
+	FILE *f = fopen(getenv("STORED"), "r");
+	char *odd = getenv("ODD");
+
+	if (!f || fs->location != 7 || fread(fs, sizeof(*fs), 1, f) != 1)
+		abort();
+	fclose(f);
+	if (!odd)
+		return;
+	switch (*odd) {
+	case 't': fs->m_u.tcp_ip4_spec.tos = 0xff; break;
+	case 'p': fs->m_u.tcp_ip4_spec.pdst = 0xff00; break;
+	case 'a': fs->m_u.tcp_ip4_spec.ip4dst = 0xff00ff00; break;
+	case 'v': fs->ring_cookie |= 1ull << 32; break;
+	case 'r': fs->flow_type |= FLOW_RSS; break;
+	case 'u':
+		fs->flow_type |= FLOW_EXT;
+		fs->m_ext.data[1] = 1;
+		break;
+	case 'i':	/* as i40e says it */
+		fs->flow_type |= FLOW_EXT;
+		fs->m_ext.vlan_etype = fs->m_ext.vlan_tci = 0xffff;
+		fs->h_ext.vlan_etype = 0x81;
+		fs->h_ext.vlan_tci = 0x0700;
+		break;
+	}
 }
 
 int ioctl(int fd, unsigned long request, ...)
@@ -268,6 +300,12 @@ int ioctl(int fd, unsigned long request, ...)
 		abort();
 	if (nfc->cmd == ETHTOOL_GRXCLSRLCNT) {
 		nfc->data = RX_CLS_LOC_SPECIAL;
+		nfc->rule_cnt = 1;
+	} else if (nfc->cmd == ETHTOOL_GRXCLSRLALL) {
+		nfc->rule_cnt = 1;
+		nfc->rule_locs[0] = 7;
+	} else if (nfc->cmd == ETHTOOL_GRXCLSRULE) {
+		read_rule(&nfc->fs);
 	} else if (nfc->cmd == ETHTOOL_GFLAGS) {
 		((struct ethtool_value *)nfc)->data =
 			getenv("OFF") ? 0 : ETH_FLAG_NTUPLE;
@@ -280,36 +318,63 @@ int ioctl(int fd, unsigned long request, ...)
 	return 0;
 }
 EOF
-export RULE=$tmp/rule
+export RULE=$tmp/rule STORED=$tmp/stored
 card=(env "LD_PRELOAD=$tmp/card.so")
 
-# rule PATTERN FLOW...: the card gets this rule
+# listed LINE [ODD]: tp4 lists the rule like this
+listed() {
+	local line
+
+	line=$("${card[@]}" ${2:+"ODD=$2"} ./tp4 steer -l left) || return 1
+	[ "$line" = "rule 7: $1" ] || { echo "# $line"; return 1; }
+}
+
+# rule PATTERN FLOW...: the card gets this rule, and tp4 lists it in the same words
 rule() {
 	local pattern=$1
 
 	shift
 	"${card[@]}" ./tp4 steer -k left "$@" >"$tmp/out" || return 1
 	grep -qE "^$pattern" "$RULE" || { sed 's/^/# /' "$RULE"; return 1; }
+	case ${!#} in
+	drop) listed "${*:1:$#-1}: dropped" ;;
+	*) listed "${*:1:$#-1}: to queue ${!#}" ;;
+	esac
 }
 
 check 'steer: ports' rule 'type 2 to 3 is 0{16}04d20035.* mask 0{16}ffffffff0+ ' \
 	udp sport 1234 dport 53 3
 check 'steer: what it prints' grep -qx 'rule 7: to queue 3 of left' "$tmp/out"
 check 'steer: networks' rule 'type 1 to 0 is 0a000000c0a80180.* mask ff000000ffffff80' \
-	tcp src 10.1.2.3/8 dst 192.168.1.200/25 0
+	tcp src 10.0.0.0/8 dst 192.168.1.128/25 0
 check 'steer: a network of IPv6' \
 	rule 'type 6 to 1 is 0{32}20010db8f0{23}.* mask 0{32}f{9}0{23}0' \
-	udp dst 2001:db8:ffff::/36 1
+	udp dst 2001:db8:f000::/36 1
 check 'steer: addresses alone' rule 'type d to 2 is 0a0000010{18}010' ip src 10.0.0.1 2
 check 'steer: IPv6 addresses alone' rule 'type e to 2 is 0{30}01' ip src ::1 2
 check 'steer: MAC addresses' \
 	rule 'type 12 to 2 is 02000000000a02000000000b0+ mask f{24}0' \
-	ether dst 02:00:00:00:00:0a src 02:00:00:00:00:0B 2
+	ether src 02:00:00:00:00:0b dst 02:00:00:00:00:0a 2
 check 'steer: a VLAN and a destination' \
 	rule 'type c0000002 .* vlan 0007 of 0fff mac 020000000001 of f{12}$' \
-	udp dport 1 vlan 7 mac 02:00:00:00:00:01 0
+	udp dport 1 mac 02:00:00:00:00:01 vlan 7 0
 check 'steer: drop' rule 'type 2 to f{16} ' udp dport 1 drop
 check 'steer: that it drops' grep -qx 'rule 7: dropped by left' "$tmp/out"
+rule .* udp dst 10.0.0.1 dport 1 3
+for odd in tos port address vf rss user; do
+	check "steer -l: a rule of another kind: $odd" \
+		listed 'of another kind: ethtool -n left rule 7' "$odd"
+done
+check "steer -l: a VLAN with its type" \
+	listed 'udp dst 10.0.0.1 dport 1 vlan 7: to queue 3' i40e
+# What tp4 takes in other words, it lists in its own.
+"${card[@]}" ./tp4 steer -k left ether dst 02:00:00:00:00:0A src 02:00:00:00:00:0b 2 >/dev/null
+check 'steer -l: another order' \
+	listed 'ether src 02:00:00:00:00:0b dst 02:00:00:00:00:0a: to queue 2'
+"${card[@]}" ./tp4 steer -k left tcp src 10.1.2.3/8 2 >/dev/null
+check 'steer -l: an address of a network' listed 'tcp src 10.0.0.0/8: to queue 2'
+check 'steer -l: no rules' fails 1 'listing the rules.*has no rules' ./tp4 steer -l left
+check 'steer -l: no device' fails 2 'a device: tp4 --help' ./tp4 steer -l
 check 'steer: rules are off' fails 1 'ntuple on' \
 	"${card[@]}" OFF=1 REFUSE=95 ./tp4 steer left udp dport 1 0
 check 'steer: not such rules' fails 1 'refuses this flow' \
