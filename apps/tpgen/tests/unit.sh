@@ -9,6 +9,8 @@ set -euo pipefail
 # shellcheck source=lab/lib.sh
 . "$(dirname "$0")/../../../lab/lib.sh"
 
+# Nothing that is built gets what make was called with.
+unset MAKEFLAGS MAKEOVERRIDES
 "$TOP/lab/build/progs" headers
 mkdir -p "$BUILD/tpgen"
 make -s -C "$BUILD/tpgen" -f "$TOP/apps/tpgen/Makefile" unit \
