@@ -258,7 +258,7 @@ def run_tcpdump(job: Job, ends: list[str], r: Run, cost_without: float) -> None:
     sink.wait()
 
 
-def all_tcpdump(job: Job, ends: list[str]) -> None:
+def all_tcpdump(job: Job, ends: list[str], queues: int) -> None:
     versions = []
     for version in job.versions:
         if version.startswith("AF_XDP"):
@@ -276,7 +276,7 @@ def all_tcpdump(job: Job, ends: list[str]) -> None:
             without = measure(lambda: (int(received.read_text()), 0))
             cost_without = without["ns_per_packet"]
         for version in versions:
-            r = Run("tcpdump", size, 1, version, "sleep")
+            r = Run("tcpdump", size, queues, version, "sleep")
             run_tcpdump(job, ends, r, cost_without)
         if sender:
             os.kill(sender, signal.SIGKILL)
@@ -289,8 +289,7 @@ def guest(job: Job) -> None:
         set_queues(job.device, ends, queues)
         for benchmark in job.benchmarks:
             if benchmark == "tcpdump":
-                if queues == 1:
-                    all_tcpdump(job, ends)
+                all_tcpdump(job, ends, queues)
                 continue
             for size, version in product(job.sizes, job.versions):
                 ways = ways_to_wait(job.device, version, benchmark)

@@ -96,6 +96,12 @@
 #define GATHER		512
 
 /*
+ * Queues whose events are asked for in one go.  If more have some, it's the
+ * turn of the others next time.
+ */
+#define MAX_EVENTS	64
+
+/*
  * How many receive queues does a device have?  0: its driver doesn't say.
  * /sys may be of another network namespace than the socket.
  */
@@ -307,9 +313,13 @@ pcap_tp4_open(pcap_t *handle, u_int reserve)
 		}
 	}
 	tp4->queues = calloc(tp4->nr_queues, sizeof(*tp4->queues));
-	if (tp4->queues == NULL)
+	tp4->ready = calloc(tp4->nr_queues, sizeof(*tp4->ready));
+	if (tp4->queues == NULL || tp4->ready == NULL)
 		goto fail;
 	tp4->q = tp4->queues;
+	tp4->until = UINT64_MAX;
+	tp4->own_clock = handle->opt.tstamp_type == PCAP_TSTAMP_ADAPTER ||
+	    handle->opt.tstamp_type == PCAP_TSTAMP_ADAPTER_UNSYNCED;
 	number_queues(tp4, &handle->opt);
 
 	/*
@@ -373,6 +383,7 @@ pcap_tp4_close(struct pcap_tp4 *tp4)
 	}
 	tp4_area_destroy(&tp4->area);
 	free(tp4->queues);
+	free(tp4->ready);
 	free(tp4->joined);
 	free(tp4);
 }
@@ -498,17 +509,17 @@ pcap_tp4_fd(const struct pcap_tp4 *tp4)
 short
 pcap_tp4_events(const struct pcap_tp4 *tp4, short events)
 {
-	struct pollfd pfd;
-	u_int i;
+	struct epoll_event ready[MAX_EVENTS];
+	int i, n;
 
 	if (tp4->epoll_fd == -1 || events == 0)
 		return (events);
-	for (i = 0; i < tp4->nr_queues; i++) {
-		pfd.fd = tp4->queues[i].sock.fd;
-		pfd.events = POLLIN;
-		if (poll(&pfd, 1, 0) == 1)
-			events |= pfd.revents;
-	}
+	/*
+	 * The events of epoll have the values of those of poll().
+	 */
+	n = epoll_wait(tp4->epoll_fd, ready, MAX_EVENTS, 0);
+	for (i = 0; i < n; i++)
+		events |= (short)ready[i].events;
 	return (events);
 }
 
@@ -609,41 +620,88 @@ pcap_tp4_ahead(struct pcap_tp4 *tp4, u_int max,
 }
 
 /*
- * Of several queues, make the one current whose next packet is the oldest.
- *
- * Returns 0 if there is no packet.
+ * If a queue has a packet, put it where it belongs among those that have one.
  */
-int
-pcap_tp4_pick(struct pcap_tp4 *tp4)
+static void
+add_if_ready(struct pcap_tp4 *tp4, struct pcap_tp4_queue *q)
 {
-	struct pcap_tp4_queue *best = NULL, *q;
 	const struct tpacket4_desc *d;
 	struct timespec when;
 	u_int i;
 
-	for (i = 0; i < tp4->nr_queues; i++) {
-		q = tp4->q = &tp4->queues[i];
-		if (q->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
-			continue;
-		if (!q->stamped) {
-			/*
-			 * What has an error isn't a packet, and has no time.
-			 */
-			d = pcap_tp4_slot(tp4, 0);
-			q->stamp = 0;
-			if (d->error == 0) {
-				when = tp4_meta_time(tp4_meta(&tp4->area, d));
-				q->stamp = (uint64_t)when.tv_sec * 1000000000 +
-				    when.tv_nsec;
-			}
-			q->stamped = 1;
-		}
-		if (best == NULL || q->stamp < best->stamp)
-			best = q;
+	tp4->q = q;
+	if (q->sock.rx.seen == 0 && !pcap_tp4_look(tp4))
+		return;
+	/*
+	 * What has an error isn't a packet, and has no time.
+	 */
+	d = pcap_tp4_slot(tp4, 0);
+	q->stamp = 0;
+	if (d->error == 0) {
+		when = tp4_meta_time(tp4_meta(&tp4->area, d));
+		q->stamp = (uint64_t)when.tv_sec * 1000000000 + when.tv_nsec;
 	}
-	if (best == NULL)
+	for (i = tp4->nr_ready++; i > 0 && tp4->ready[i - 1]->stamp <= q->stamp;
+	    i--)
+		tp4->ready[i] = tp4->ready[i - 1];
+	tp4->ready[i] = q;
+	q->ready = 1;
+}
+
+/*
+ * Look at the queues that had no packet.  Most of many still have none.
+ */
+static void
+look_at_all(struct pcap_tp4 *tp4)
+{
+	struct pcap_tp4_queue *q = tp4->queues;
+	struct pcap_tp4_queue *end = q + tp4->nr_queues;
+	struct timespec now;
+
+	tp4->looked = 0;
+	if (!tp4->own_clock && clock_gettime(CLOCK_REALTIME, &now) == 0)
+		tp4->looked = (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	for (; q != end; q++) {
+		if (!q->ready && (tp4_desc_ready(tp4_ring_at(&q->sock.rx, 0)) ||
+		    tp4_rx_need_kick(&q->sock)))
+			add_if_ready(tp4, q);
+	}
+}
+
+/*
+ * Of several queues, make the one current whose next packet is the oldest, and
+ * set the time up to which its packets come next.  A queue that was empty when
+ * we last looked has none that is older than that look, so as long as others
+ * have, it needn't be looked at again.
+ *
+ * Returns 0 if there is no packet, or, to be called again after "look" was set,
+ * if all have been read that were there.
+ */
+int
+pcap_tp4_pick(struct pcap_tp4 *tp4)
+{
+	struct pcap_tp4_queue *q;
+	uint64_t next = UINT64_MAX;
+
+	if (!tp4->q->ready)
+		add_if_ready(tp4, tp4->q);
+	if (tp4->nr_ready == 0 && !tp4->look)
 		return (0);
-	tp4->q = best;
+	if (tp4->nr_ready == 0 ||
+	    tp4->ready[tp4->nr_ready - 1]->stamp > tp4->looked)
+		look_at_all(tp4);
+	tp4->look = 0;
+	if (tp4->nr_ready == 0)
+		return (0);
+	q = tp4->ready[--tp4->nr_ready];
+	q->ready = 0;
+	q->active = 1;
+	tp4->q = q;
+	if (tp4->nr_ready != 0)
+		next = tp4->ready[tp4->nr_ready - 1]->stamp;
+	tp4->until = next < tp4->looked ? next : tp4->looked;
+	if (tp4->until < q->stamp)
+		tp4->until = q->stamp;
 	return (1);
 }
 
@@ -743,21 +801,25 @@ set_lowat(struct pcap_tp4 *tp4, int slots)
 {
 	u_int i;
 
-	for (i = 0; i < tp4->nr_queues; i++)
-		(void)setsockopt(tp4->queues[i].sock.fd, SOL_SOCKET,
-		    SO_RCVLOWAT, &slots, sizeof(slots));
+	for (i = 0; i < tp4->nr_queues; i++) {
+		if (tp4->nr_queues == 1 || tp4->queues[i].active)
+			(void)setsockopt(tp4->queues[i].sock.fd, SOL_SOCKET,
+			    SO_RCVLOWAT, &slots, sizeof(slots));
+	}
 }
 
 /*
  * Sleep until there are so many packets that it's worth to be woken for them,
  * or a quarter of the buffer is full, or for the timeout, or until
- * pcap_breakloop() is called.
+ * pcap_breakloop() is called.  A queue that had no packets wakes us with its
+ * first one, so that most of many queues cost nothing here.
  */
 void
 pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 {
 	struct pollfd fds[2];
 	int slots = GATHER;
+	u_int i;
 
 	if (tp4->slots / 4 < GATHER)
 		slots = (int)tp4->slots / 4;
@@ -771,6 +833,8 @@ pcap_tp4_gather(struct pcap_tp4 *tp4, int breakloop_fd, int timeout)
 	set_lowat(tp4, slots);
 	(void)poll(fds, 2, timeout);
 	set_lowat(tp4, 1);
+	for (i = 0; i < tp4->nr_queues; i++)
+		tp4->queues[i].active = 0;
 }
 
 /*

@@ -56,7 +56,8 @@ struct pcap_tp4_queue {
 	struct tp4_socket sock;
 	u_int	number;		/* of the queue */
 	u_int	done;		/* frames read that aren't given back yet */
-	int	stamped;	/* "stamp" is valid */
+	int	ready;		/* it's among the queues that have a packet */
+	int	active;		/* it had packets since we last slept */
 	uint64_t stamp;		/* time of the next packet */
 };
 
@@ -69,6 +70,12 @@ struct pcap_tp4 {
 	u_int	nr_queues;
 	struct pcap_tp4_queue *q;	/* that of the current packet */
 	int	epoll_fd;	/* for several queues, else -1 */
+	struct pcap_tp4_queue **ready;	/* those that have one; the oldest is last */
+	u_int	nr_ready;
+	int	look;		/* look at all when none of them has one */
+	uint64_t looked;	/* when all queues were looked at; 0: never */
+	uint64_t until;		/* "q" has the next packets up to this time */
+	int	own_clock;	/* the adapter makes the time stamps */
 	u_int	frames;		/* frames that the current packet has */
 	int	zerocopy;
 	int	delivering;	/* the callback has not returned yet */
@@ -224,7 +231,6 @@ pcap_tp4_release(struct pcap_tp4 *tp4)
 	struct pcap_tp4_queue *q = tp4->q;
 
 	q->done += tp4->frames;
-	q->stamped = 0;
 	pcap_tp4_give_back_batch(tp4);
 }
 

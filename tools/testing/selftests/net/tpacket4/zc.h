@@ -92,11 +92,15 @@ static inline int set_channels(const char *name, unsigned int rx,
 
 	if (err)
 		return err;
-	if (rx > ch.max_rx || tx > ch.max_tx)
-		return -ERANGE;
 	ch.cmd = ETHTOOL_SCHANNELS;
-	ch.rx_count = rx;
-	ch.tx_count = tx;
+	if (rx <= ch.max_rx && tx <= ch.max_tx) {
+		ch.rx_count = rx;
+		ch.tx_count = tx;
+	} else if (rx == tx && rx <= ch.max_combined) {
+		ch.combined_count = rx;
+	} else {
+		return -ERANGE;
+	}
 	return ethtool_ioctl(name, &ch);
 }
 
