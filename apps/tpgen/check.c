@@ -36,6 +36,7 @@ static void set_random(struct packet_spec *pkt, const char *fields)
 		{ "dst", &pkt->dst.low }, { "sport", &pkt->sport },
 		{ "dport", &pkt->dport }, { "src-mac", &pkt->smac.low },
 		{ "dst-mac", &pkt->dmac.low }, { "vlan", &pkt->vlan },
+		{ "outer-vlan", &pkt->outer },
 	};
 	unsigned int i;
 
@@ -130,6 +131,8 @@ static void finish_packet(struct config *cfg, const struct given_packet *given)
 		get_mac(cfg, &pkt->smac);
 	if (pkt->priority && !pkt->tagged)
 		errx(2, "--priority needs --vlan");
+	if (pkt->stacked && !pkt->tagged)
+		errx(2, "--outer-vlan needs --vlan");
 	set_protocol(pkt, given);
 	set_sizes(cfg, given);
 	set_random(pkt, given->random);
@@ -154,6 +157,11 @@ static void check_frames(const struct packet_spec *pkt)
 		     pkt->frames, pkt->size.min);
 	if ((max + room - 1) / room > (pkt->frames ? pkt->frames : TX_FRAMES))
 		errx(2, "length: packets of %u bytes need more frames", max);
+	/* How a packet is divided depends on its size, and its frames keep it. */
+	if (pkt->fill && pkt->size.min != pkt->size.max &&
+	    (pkt->frames > 1 || max > room))
+		errx(2, "payload: packets of different sizes must fit into a frame of %u bytes each",
+		     room);
 }
 
 /* Options that this mode does not have must not be given. */
@@ -171,8 +179,8 @@ static void check_mode(const struct config *cfg, const struct given *given)
 	if (given->search != search || (search && !cfg->to))
 		errx(2, search ? "search needs an interface that receives (--to)" :
 		     "--to, --loss and --precision are for search");
-	if (search && (cfg->count || cfg->plot))
-		errx(2, "search has no --count and --plot");
+	if (search && (cfg->count || cfg->plot || cfg->json_stream))
+		errx(2, "search has no --count, --plot and --json-stream");
 	if (cfg->pkt.seq && !tx && !rx)
 		errx(2, "--seq is for tx and rx");
 	if (cfg->stamps != STAMPS_PROGRAM && (!rx || !cfg->pkt.seq))

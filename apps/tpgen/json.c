@@ -122,17 +122,38 @@ static void write_refused(FILE *f, const struct totals *t)
 	putc('}', f);
 }
 
+/* Begin an object; its end is up to the caller. */
+static void write_sample(FILE *f, const struct sample *s)
+{
+	fprintf(f, "{\"seconds\": %.3f, \"tx_pps\": %.1f, \"tx_bps\": %.1f, \"rx_pps\": %.1f, \"rx_bps\": %.1f, \"latencies\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"max_ns\": %llu",
+		s->at, s->tx_pps, s->tx_bps, s->rx_pps, s->rx_bps, s->latencies,
+		s->p50, s->p99, s->max);
+}
+
+/**
+ * json_sample - write a sample as a line
+ * @r: run
+ * @s: its last sample
+ */
+void json_sample(const struct run *r, const struct sample *s)
+{
+	const struct counters *n = &r->counted;
+
+	write_sample(r->stream, s);
+	fprintf(r->stream, ", \"tx_packets\": %llu, \"tx_bytes\": %llu, \"rx_packets\": %llu, \"rx_bytes\": %llu}\n",
+		n->tx_packets, n->tx_bytes, n->rx_packets, n->rx_bytes);
+	fflush(r->stream);
+}
+
 static void write_samples(FILE *f, const struct run *r)
 {
 	unsigned int i;
 
 	fputs(",\n \"samples\": [", f);
 	for (i = 0; i < r->nr_samples; i++) {
-		const struct sample *s = &r->sample[i];
-
-		fprintf(f, "%s\n  {\"seconds\": %.3f, \"tx_pps\": %.1f, \"tx_bps\": %.1f, \"rx_pps\": %.1f, \"rx_bps\": %.1f, \"latencies\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"max_ns\": %llu}",
-			i ? "," : "", s->at, s->tx_pps, s->tx_bps, s->rx_pps,
-			s->rx_bps, s->latencies, s->p50, s->p99, s->max);
+		fputs(i ? ",\n  " : "\n  ", f);
+		write_sample(f, &r->sample[i]);
+		putc('}', f);
 	}
 	putc(']', f);
 }

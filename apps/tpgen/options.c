@@ -13,6 +13,7 @@ enum {
 	OPT_SPORT,
 	OPT_DPORT,
 	OPT_VLAN,
+	OPT_OUTER_VLAN,
 	OPT_PRIORITY,
 	OPT_PROTO,
 	OPT_TTL,
@@ -21,6 +22,7 @@ enum {
 	OPT_SEED,
 	OPT_SEQ,
 	OPT_STREAM,
+	OPT_PAYLOAD,
 	OPT_POISSON,
 	OPT_LAUNCH,
 	OPT_AHEAD,
@@ -30,6 +32,7 @@ enum {
 	OPT_LOSS,
 	OPT_PRECISION,
 	OPT_JSON,
+	OPT_JSON_STREAM,
 	OPT_PLOT,
 };
 
@@ -52,6 +55,7 @@ static const struct option options[] = {
 	{ "src-mac", required_argument, NULL, 'S' },
 	{ "dst-mac", required_argument, NULL, 'D' },
 	{ "vlan", required_argument, NULL, OPT_VLAN },
+	{ "outer-vlan", required_argument, NULL, OPT_OUTER_VLAN },
 	{ "priority", required_argument, NULL, OPT_PRIORITY },
 	{ "proto", required_argument, NULL, OPT_PROTO },
 	{ "ttl", required_argument, NULL, OPT_TTL },
@@ -61,6 +65,7 @@ static const struct option options[] = {
 	{ "frames", required_argument, NULL, 'F' },
 	{ "seq", no_argument, NULL, OPT_SEQ },
 	{ "stream", required_argument, NULL, OPT_STREAM },
+	{ "payload", required_argument, NULL, OPT_PAYLOAD },
 	{ "rate", required_argument, NULL, 'R' },
 	{ "burst", required_argument, NULL, 'b' },
 	{ "poisson", no_argument, NULL, OPT_POISSON },
@@ -78,6 +83,7 @@ static const struct option options[] = {
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "dump", optional_argument, NULL, 'X' },
 	{ "json", required_argument, NULL, OPT_JSON },
+	{ "json-stream", required_argument, NULL, OPT_JSON_STREAM },
 	{ "plot", required_argument, NULL, OPT_PLOT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -173,6 +179,10 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 		pkt->tagged = true;
 		parse_range("vlan", arg, 0, 4095, &pkt->vlan);
 		break;
+	case OPT_OUTER_VLAN:
+		pkt->stacked = true;
+		parse_range("outer-vlan", arg, 0, 4095, &pkt->outer);
+		break;
 	case OPT_PRIORITY:
 		pkt->priority = parse_number("priority", arg, 0, 7);
 		break;
@@ -193,6 +203,9 @@ static bool packet_option(struct packet_spec *pkt, int c, char *arg,
 		break;
 	case OPT_STREAM:
 		pkt->stream = parse_number("stream", arg, 0, 65535);
+		break;
+	case OPT_PAYLOAD:
+		parse_payload(arg, pkt);
 		break;
 	default:
 		return false;
@@ -331,6 +344,9 @@ static void other_option(struct config *cfg, int c, char *arg,
 		break;
 	case OPT_JSON:
 		cfg->json = arg;
+		break;
+	case OPT_JSON_STREAM:
+		cfg->json_stream = arg;
 		break;
 	case OPT_PLOT:
 		cfg->plot = arg;

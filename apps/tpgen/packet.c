@@ -19,7 +19,7 @@ static unsigned int l4_len(const struct packet_spec *pkt)
  */
 unsigned int vary_min_size(const struct packet_spec *pkt)
 {
-	return ETH_HLEN + (pkt->tagged ? 4 : 0) +
+	return ETH_HLEN + (pkt->tagged ? 4 : 0) + (pkt->stacked ? 4 : 0) +
 	       (pkt->family == AF_INET ? 20 : 40) + l4_len(pkt) +
 	       (pkt->seq ? sizeof(struct signature) : 0);
 }
@@ -86,6 +86,11 @@ static void build_ethernet(struct vary *v, const struct packet_spec *pkt)
 	memcpy(p, pkt->dmac.bytes, ETH_ALEN);
 	memcpy(p + ETH_ALEN, pkt->smac.bytes, ETH_ALEN);
 	p += 2 * ETH_ALEN;
+	if (pkt->stacked) {
+		put16(p, ETH_P_8021AD);
+		put16(p + 2, pkt->priority << 13 | pkt->outer.min);
+		p += 4;
+	}
 	if (pkt->tagged) {
 		put16(p, ETH_P_8021Q);
 		put16(p + 2, pkt->priority << 13 | pkt->vlan.min);
@@ -185,6 +190,7 @@ static void add_fields(struct vary *v, const struct packet_spec *pkt)
 	const struct field port = { .in_l4 = true }, mac = { .wide = true };
 	const struct field tag = { .or_bits = pkt->priority << 13 };
 	const unsigned int low = v4 ? 12 : 20;
+	const unsigned int tci = 2 * ETH_ALEN + 2;
 
 	add_field(v, &pkt->sport, v->l4, port);
 	add_field(v, &pkt->src.low, v->l3 + low, ip);
@@ -193,7 +199,9 @@ static void add_fields(struct vary *v, const struct packet_spec *pkt)
 	add_field(v, &pkt->smac.low, ETH_ALEN + 2, mac);
 	add_field(v, &pkt->dmac.low, 2, mac);
 	if (pkt->tagged)
-		add_field(v, &pkt->vlan, 2 * ETH_ALEN + 2, tag);
+		add_field(v, &pkt->vlan, tci + (pkt->stacked ? 4 : 0), tag);
+	if (pkt->stacked)
+		add_field(v, &pkt->outer, tci, tag);
 }
 
 /* Find the words of the image that can change. */
@@ -259,6 +267,12 @@ void vary_init(struct vary *v, const struct config *cfg, unsigned int nr)
 		build_signature(v, pkt->run, pkt->stream + nr);
 	v->l4_sum = fold(v->l4_sum +
 			 sum_bytes(v->head + v->l4, v->len - v->l4));
+	if (pkt->fill) {
+		v->fill_sum = pkt->fill->sum;
+		v->l4_sum = fold(v->l4_sum + v->fill_sum[v->size - v->len]);
+		/* The last word that is copied may have the first ones of these. */
+		memcpy(v->head + v->len, pkt->fill->bytes, sizeof(__u64));
+	}
 	add_fields(v, pkt);
 	if (v->nr_random || v->has_sizes || (v->nr_turn && v->has_seq))
 		v->alone = NULL;

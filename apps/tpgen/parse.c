@@ -225,6 +225,68 @@ void parse_sizes(const char *s, struct packet_spec *pkt)
 	}
 }
 
+/* Parse 0xHEX; returns the number of bytes, or 0 if @s is something else. */
+static size_t parse_pattern(const char *s, __u8 *bytes)
+{
+	size_t len = strlen(s), i;
+	unsigned int byte;
+
+	if (strncmp(s, "0x", 2) || s[2 + strspn(s + 2, "0123456789abcdefABCDEF")] ||
+	    len & 1 || len > 2 * UINT16_MAX)
+		return 0;
+	for (i = 0; i < len / 2 - 1; i++) {
+		if (sscanf(s + 2 + 2 * i, "%2x", &byte) != 1)
+			return 0;
+		bytes[i] = byte;
+	}
+	return i;
+}
+
+static size_t read_payload(const char *name, __u8 *bytes)
+{
+	FILE *f = fopen(name, "re");
+	size_t n;
+
+	if (!f)
+		err(2, "payload: %s", name);
+	n = fread(bytes, 1, UINT16_MAX, f);
+	if (ferror(f))
+		err(2, "payload: %s", name);
+	fclose(f);
+	return n;
+}
+
+/**
+ * parse_payload - parse 0xHEX, or read a file
+ * @s: argument
+ * @pkt: its payload is set to these bytes, again and again
+ *
+ * Ends the program if @s is not valid.
+ */
+void parse_payload(const char *s, struct packet_spec *pkt)
+{
+	static struct fill fill;
+	size_t i, n = parse_pattern(s, fill.bytes);
+	__u32 sum = 0, odd;
+
+	if (!n && !strncmp(s, "0x", 2))
+		errx(2, "payload: '%s' is not 0x and pairs of digits", s);
+	if (!n)
+		n = read_payload(s, fill.bytes);
+	if (!n)
+		errx(2, "payload: %s is empty", s);
+	for (i = n; i < sizeof(fill.bytes); i++)
+		fill.bytes[i] = fill.bytes[i - n];
+	for (i = 0; i < sizeof(fill.bytes); i++) {
+		/* Of the bytes before this one */
+		fill.sum[i] = sum;
+		odd = i & 1;
+		sum += odd ? fill.bytes[i] : fill.bytes[i] << 8;
+		sum = (sum & 0xffff) + (sum >> 16);
+	}
+	pkt->fill = &fill;
+}
+
 /* Set the range of the low 32 bits, of which the first @len bytes are not. */
 static bool set_low(struct address *a, const __u8 *to, unsigned int len)
 {

@@ -56,6 +56,8 @@ static bool ping_init(struct ping *p, struct worker *w)
 	}
 	for (i = 0; i < p->slots.nr; i++)
 		memcpy(slots_data(&p->slots, i), p->v.head, p->v.len);
+	if (w->cfg->pkt.fill)
+		slots_fill(&p->slots, &w->cfg->pkt, p->v.len);
 	return true;
 }
 

@@ -150,6 +150,8 @@ void report_sample(struct run *r)
 	r->counted = n;
 	if (!r->cfg->quiet)
 		print_sample(r, s);
+	if (r->stream)
+		json_sample(r, s);
 }
 
 /* --- the summary --------------------------------------------------------- */

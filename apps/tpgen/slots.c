@@ -103,6 +103,29 @@ unsigned int slots_describe(const struct slots *s, unsigned int slot,
 }
 
 /**
+ * slots_fill - write the payload to the frames of all slots
+ * @s: slots
+ * @pkt: packets, which have a payload; if it is in several frames, they have one size
+ * @head: bytes of the headers
+ */
+void slots_fill(const struct slots *s, const struct packet_spec *pkt, unsigned int head)
+{
+	unsigned int slot, i, nr, at, from, end;
+	struct tpacket4_desc d[TX_FRAMES];
+
+	for (slot = 0; slot < s->nr; slot++) {
+		nr = slots_describe(s, slot, pkt->size.max, pkt->frames, d);
+		for (i = 0, at = 0; i < nr; i++, at = end) {
+			from = at < head ? head : at;
+			end = at + d[i].len;
+			if (from < end)
+				memcpy(tp4_data(&s->w->area, &d[i]) + from - at,
+				       pkt->fill->bytes + from - head, end - from);
+		}
+	}
+}
+
+/**
  * slots_send - post the packet of a slot
  * @s: slots
  * @slot: as returned by slots_next()

@@ -45,6 +45,7 @@ unsigned int slots_describe(const struct slots *s, unsigned int slot,
 void slots_send(struct slots *s, unsigned int slot,
 		const struct tpacket4_desc *d, unsigned int nr);
 unsigned int slots_reap(struct slots *s);
+void slots_fill(const struct slots *s, const struct packet_spec *pkt, unsigned int head);
 
 /* The slot that slots_send() sends next, if there is a free one */
 static inline unsigned int slots_next(const struct slots *s)

@@ -11,7 +11,7 @@ _tpgen() {
 	-i | --interface | --to)
 		words=$(cd /sys/class/net && echo *)
 		;;
-	-f | --file | --json | --plot)
+	-f | --file | --json | --json-stream | --plot | --payload)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
@@ -20,7 +20,7 @@ _tpgen() {
 	--stamps) words='program software hardware' ;;
 	-l | --length) words='imix rfc2544' ;;
 	-R | --rate) words=max ;;
-	--random) words='length src dst sport dport src-mac dst-mac vlan' ;;
+	--random) words='length src dst sport dport src-mac dst-mac vlan outer-vlan' ;;
 	*)
 		words='tx rx ping pong replay search'
 		[[ $cur != -* ]] || words=$(tpgen --help 2>/dev/null |

@@ -278,12 +278,15 @@ static bool close_output(FILE *f, const char *name)
 
 static bool write_reports(struct run *r, FILE *json, FILE *plot)
 {
+	const bool text = json != stdout && r->stream != stdout;
 	const struct config *cfg = r->cfg;
 	bool ok = true;
 
-	report_summary(r, json == stdout ? stderr : stdout);
-	if (json != stdout)
+	report_summary(r, text ? stdout : stderr);
+	if (text)
 		ok = close_output(stdout, "standard output");
+	if (r->stream)
+		ok &= close_output(r->stream, cfg->json_stream);
 	if (json) {
 		json_write(r, json);
 		ok &= close_output(json, cfg->json);
@@ -368,6 +371,7 @@ int main(int argc, char **argv)
 	options_parse(&cfg, argc, argv);
 	json = open_output(cfg.json);
 	plot = open_output(cfg.plot);
+	r.stream = open_output(cfg.json_stream);
 	if (cfg.mode == MODE_SEARCH) {
 		status = search_main(&cfg, json);
 		if (json && !close_output(json, cfg.json))

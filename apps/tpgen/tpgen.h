@@ -103,6 +103,16 @@ struct rate {
 };
 
 /**
+ * struct fill - payload of the packets to send
+ * @bytes: the longest payload
+ * @sum: for each length, its folded sum of 16-bit words
+ */
+struct fill {
+	__u8 bytes[UINT16_MAX + 1];
+	__u16 sum[UINT16_MAX + 1];
+};
+
+/**
  * struct packet_spec - packets to send
  * @family: %AF_INET or %AF_INET6
  * @protocol: IPPROTO_*
@@ -113,8 +123,10 @@ struct rate {
  * @sport: source ports
  * @dport: destination ports
  * @vlan: VLAN IDs, if @tagged
+ * @outer: and of a service tag in front of it, if @stacked
  * @tagged: packets have a VLAN tag
- * @priority: of the tag
+ * @stacked: they have both
+ * @priority: of the tags
  * @ttl: time to live, or hop limit
  * @tos: type of service, or traffic class
  * @size: bytes, from the MAC header on
@@ -125,13 +137,14 @@ struct rate {
  * @seq: packets are numbered and stamped
  * @stream: number of the first thread's stream
  * @run: number of this run
+ * @fill: what is behind the headers, or NULL: zeros
  */
 struct packet_spec {
 	int family;
 	__u8 protocol;
 	struct address dmac, smac, src, dst;
-	struct range sport, dport, vlan;
-	bool tagged;
+	struct range sport, dport, vlan, outer;
+	bool tagged, stacked;
 	__u8 priority;
 	__u8 ttl, tos;
 	struct range size;
@@ -142,6 +155,7 @@ struct packet_spec {
 	bool seq;
 	__u16 stream;
 	__u16 run;
+	const struct fill *fill;
 };
 
 /**
@@ -179,6 +193,7 @@ struct packet_spec {
  * @loss: search: share of packets that may be lost
  * @precision: search: of the rate, as a share of it
  * @json: file for the summary as JSON, "-": stdout
+ * @json_stream: file for the samples, a line of JSON each, "-": stdout
  * @plot: file for the plot
  * @pkt: packets to send
  */
@@ -214,7 +229,7 @@ struct config {
 	__u16 lengths[MAX_LENGTHS];
 	unsigned int nr_lengths;
 	double loss, precision;
-	const char *json;
+	const char *json, *json_stream;
 	const char *plot;
 	struct packet_spec pkt;
 };
@@ -319,6 +334,7 @@ struct sample {
  * @sampled: time of the last sample
  * @counted: counters at that time
  * @measured: latencies until that time
+ * @stream: samples are written there as JSON, or NULL
  */
 struct run {
 	const struct config *cfg;
@@ -330,6 +346,7 @@ struct run {
 	__u64 sampled;
 	struct counters counted;
 	struct hist measured;
+	FILE *stream;
 };
 
 /**
@@ -417,6 +434,7 @@ void parse_range(const char *what, const char *s, __u64 min, __u64 max,
 		 struct range *r);
 unsigned int parse_lengths(const char *s, __u16 *lengths);
 void parse_sizes(const char *s, struct packet_spec *pkt);
+void parse_payload(const char *s, struct packet_spec *pkt);
 void parse_mac(const char *what, const char *s, struct address *a);
 int parse_ip(const char *what, char *s, struct address *a, struct range *port);
 void parse_rate(const char *s, struct rate *rate);
@@ -457,6 +475,7 @@ int search_main(const struct config *cfg, FILE *json);
 /* json.c, plot.c, dump.c */
 void json_string(FILE *f, const char *s);
 void json_write(struct run *r, FILE *f);
+void json_sample(const struct run *r, const struct sample *s);
 void plot_write(struct run *r, FILE *f);
 void dump_frame(struct dump *d, const char *what, const __u8 *data,
 		unsigned int len, bool more);

@@ -67,10 +67,17 @@ static unsigned int count_packets(struct tx *t, unsigned int ring,
 
 static void fill_frames(struct tx *t)
 {
+	const struct fill *fill = t->w->cfg->pkt.fill;
 	unsigned int i;
+	__u8 *p;
 
+	if (fill && !t->in_place)
+		slots_fill(&t->slots, &t->w->cfg->pkt, t->v.len);
 	for (i = 0; i < t->nr; i++) {
-		memcpy(tp4_frame(&t->w->area, i) + OFFSET, t->v.head, t->v.len);
+		p = tp4_frame(&t->w->area, i) + OFFSET;
+		if (fill && t->in_place)
+			memcpy(p + t->v.len, fill->bytes, t->v.size - t->v.len);
+		memcpy(p, t->v.head, t->v.len);
 		if (t->size)
 			t->size[i] = t->v.size;
 		if (!t->write)

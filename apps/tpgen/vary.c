@@ -77,6 +77,9 @@ static void set_size(struct vary *v, __u32 size, struct change *c)
 		c->l4 += d;
 		put16(v->head + v->l4 + 4, size - v->l4);
 	}
+	if (v->fill_sum)
+		c->l4 += difference(v->fill_sum[v->size - v->len],
+				    v->fill_sum[size - v->len]);
 	v->size = size;
 }
 

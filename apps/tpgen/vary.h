@@ -90,6 +90,7 @@ struct field {
  * @size_at: position in @sizes
  * @random_size: or sizes are random in this range
  * @has_sizes: sizes differ
+ * @fill_sum: for each length of the payload, its folded sum, or NULL: zeros
  * @seed: state of the random numbers
  */
 struct vary {
@@ -111,6 +112,7 @@ struct vary {
 	struct range random_size;
 	const __u16 *sizes;
 	unsigned int nr_sizes, size_at;
+	const __u16 *fill_sum;
 	__u64 seed;
 };
 

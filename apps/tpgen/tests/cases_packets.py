@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness import (
+    DIR,
     LIMIT,
     A,
     Capture,
@@ -178,6 +179,41 @@ def test_vlan() -> None:
     packets = sent(6, "--vlan", "99-101", "--priority", 5, "-6", "-l", 90)
     found = values(packets, "vlan", "priority")
     check(found == [(str(99 + i % 3), "5") for i in range(6)], found)
+
+
+def test_outer_vlan() -> None:
+    words = ["--vlan", "99", "--outer-vlan", "7-9", "--priority", 5, "-l", 90]
+    with Capture() as capture:
+        run("tx", "-i", A, "-n", 6, "-q", *words)
+    good(capture.packets(), 6)
+    found = [packet[12:22].hex() for packet in capture.contents()]
+    check(found == [f"88a8a00{7 + i % 3}8100a0630800" for i in range(6)], found)
+    run("tx", "-i", A, "-n", 1, "--outer-vlan", 7, code=2)
+
+
+def test_payload() -> None:
+    """Behind the headers, with any checksum, size and number of frames."""
+    path = DIR / "payload"
+    for at, content, words in (
+        (42, b"\xab\xcd\xef", ["-l", "60-99"]),
+        (62, b"\xff", ["-6", "-l", "100-101", "--random", "length"]),
+        (54, b"a line\n", ["--proto", "tcp", "-l", "imix", "-s", "10.0.0.1-10.0.9.9"]),
+        (46, b"\x00\x01" * 99, ["-l", 5000, "--vlan", 3]),
+        (42, b"abc", ["-l", 1001, "-F", 4, "--proto", "icmp"]),
+        (60, b"0123456", ["-l", 200, "--seq"]),
+    ):
+        path.write_bytes(content)
+        for payload in f"0x{content.hex()}", path:
+            with Capture() as capture:
+                run("tx", "-i", A, "-n", 40, "-q", "--payload", payload, *words)
+            good(capture.packets(), 40)
+            for packet in capture.contents():
+                want = (content * (len(packet) // len(content) + 1))[: len(packet) - at]
+                check(packet[at:] == want, f"{words}: {packet[at:].hex()}")
+    for wrong in "0x", "0xabc", "0xgg", DIR / "none", "/dev/null":
+        run("tx", "-i", A, "-n", 1, "--payload", wrong, code=2)
+    said = run("tx", "-i", A, "--payload", "0x00", "-l", "60-9000", code=2)
+    check("different sizes" in said, said)
 
 
 def test_frames() -> None:

@@ -25,6 +25,7 @@ from harness import (
     run_json,
     start,
     stop,
+    stop_json,
     threads_run,
     timed,
 )
@@ -116,6 +117,27 @@ def test_json() -> None:
     r = json.loads(path.read_text())
     check(r["mode"] == "tx" and r["tx_packets"] == 10 and r["tx_bytes"] == 600, r)
     check("sent 10 packets" in said, said)
+
+
+def test_json_stream() -> None:
+    """A line for each interval while the program runs, and a summary besides."""
+    rx = receiver("rx", "-T", "0.05", "--json-stream", DIR / "stream")
+    tx = start("tx", "-i", A, "-R", 500, "-T", "0.05", "-q", "--json-stream", "-")
+    assert tx.stdout
+    lines = [json.loads(tx.stdout.readline())]
+    while len(lines) < 4 or lines[-1]["tx_packets"] == lines[0]["tx_packets"]:
+        lines.append(json.loads(tx.stdout.readline()))
+    tx.send_signal(signal.SIGINT)
+    rest, errors = finish(tx)
+    lines += [json.loads(line) for line in rest.splitlines()]
+    check("sent " in errors, errors)
+    for name in "seconds", "tx_packets", "tx_bytes":
+        found = [line[name] for line in lines]
+        check(found == sorted(found) and found[-1] > found[0], found)
+    check(all(line["tx_pps"] >= 0 and not line["rx_packets"] for line in lines), lines)
+    received = stop_json(rx)["rx_packets"]
+    lines = [json.loads(line) for line in (DIR / "stream").read_text().splitlines()]
+    check(0 < lines[-1]["rx_packets"] <= received, lines)
 
 
 def test_names() -> None:

@@ -21,10 +21,16 @@ static __u32 sum(const __u8 *p, unsigned int len, __u32 s)
 static void check_packet(const __u8 *p, unsigned int size,
 			 const struct packet_spec *pkt, unsigned int i)
 {
-	const __u8 *ip = p + (pkt->tagged ? 18 : 14), *l4;
+	const __u8 *ip = p + (pkt->stacked ? 22 : pkt->tagged ? 18 : 14), *l4;
 	unsigned int len = size - (ip - p), l4_len;
 	__u32 s;
 
+	if (pkt->tagged)
+		check(get16(ip - 6) == 0x8100 && get16(ip - 4) >> 13 == pkt->priority,
+		      "packet %u: tag", i);
+	if (pkt->stacked)
+		check(get16(ip - 10) == 0x88a8 && get16(ip - 8) >> 13 == pkt->priority,
+		      "packet %u: outer tag", i);
 	check(get16(ip - 2) == (pkt->family == AF_INET ? 0x800 : 0x86dd),
 	      "packet %u: ethertype", i);
 	if (pkt->family == AF_INET) {
@@ -97,12 +103,17 @@ static void random_spec(struct config *cfg)
 	pkt->tagged = rnd(2);
 	if (pkt->tagged)
 		random_range(&pkt->vlan, 4090);
+	pkt->stacked = pkt->tagged && rnd(2);
+	if (pkt->stacked)
+		random_range(&pkt->outer, 4090);
 	pkt->priority = rnd(8);
 	pkt->ttl = rnd(256);
 	pkt->tos = rnd(256);
 	pkt->seq = rnd(2);
 	pkt->stream = rnd(65536);
 	pkt->run = rnd(65536);
+	if (rnd(2))
+		parse_payload(rnd(2) ? "0xffab01" : "0x0000ff00", pkt);
 	min = vary_min_size(pkt);
 	pkt->size.min = min + rnd(100);
 	pkt->size.max = pkt->size.min;
@@ -133,6 +144,8 @@ void test_packets(void)
 		random_spec(&cfg);
 		vary_init(&v, &cfg, rnd(4));
 		memset(frame, 0, sizeof(frame));
+		if (cfg.pkt.fill)
+			memcpy(frame + v.len, cfg.pkt.fill->bytes, sizeof(frame) - v.len);
 		memcpy(frame, v.head, v.len);
 		for (i = 0; i < 60; i++) {
 			if (cfg.pkt.seq && rnd(3) == 0)
