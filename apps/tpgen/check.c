@@ -183,8 +183,10 @@ static void check_mode(const struct config *cfg, const struct given *given)
 		errx(2, "search has no --count, --plot and --json-stream");
 	if (cfg->pkt.seq && !tx && !rx)
 		errx(2, "--seq is for tx and rx");
-	if (cfg->stamps != STAMPS_PROGRAM && (!rx || !cfg->pkt.seq))
-		errx(2, "--stamps is for rx --seq");
+	if (cfg->write && !rx)
+		errx(2, "--write is for rx");
+	if (given->stamps && (!rx || (!cfg->pkt.seq && !cfg->write)))
+		errx(2, "--stamps is for rx --seq and rx --write");
 	if (cfg->launch && !tx)
 		errx(2, "--launch is for tx");
 	if (ping && (cfg->burst || cfg->pkt.frames))
@@ -260,6 +262,8 @@ void finish_options(struct config *cfg, struct given *given)
 	if (!cfg->launch)
 		cfg->ahead = 0;
 	check(cfg, given);
+	if (cfg->write && !given->stamps)
+		cfg->stamps = STAMPS_SOFTWARE;
 	set_cpus(cfg, given);
 	if (cfg->mode == MODE_PING || cfg->mode == MODE_SEARCH)
 		cfg->pkt.seq = true;

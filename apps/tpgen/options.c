@@ -28,6 +28,7 @@ enum {
 	OPT_AHEAD,
 	OPT_QDISC,
 	OPT_STAMPS,
+	OPT_WRITE,
 	OPT_TO,
 	OPT_LOSS,
 	OPT_PRECISION,
@@ -73,6 +74,7 @@ static const struct option options[] = {
 	{ "ahead", required_argument, NULL, OPT_AHEAD },
 	{ "qdisc", no_argument, NULL, OPT_QDISC },
 	{ "stamps", required_argument, NULL, OPT_STAMPS },
+	{ "write", required_argument, NULL, OPT_WRITE },
 	{ "file", required_argument, NULL, 'f' },
 	{ "speed", required_argument, NULL, 'x' },
 	{ "loops", required_argument, NULL, 'L' },
@@ -322,6 +324,10 @@ static void other_option(struct config *cfg, int c, char *arg,
 		break;
 	case OPT_STAMPS:
 		cfg->stamps = one_of("stamps", arg, stamps);
+		given->stamps = true;
+		break;
+	case OPT_WRITE:
+		cfg->write = arg;
 		break;
 	case 'f':
 		cfg->file = arg;

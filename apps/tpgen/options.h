@@ -27,6 +27,7 @@ struct given_packet {
  * @pkt: those of packets
  * @threads: -p
  * @ring: --ring
+ * @stamps: --stamps
  * @packets: any option of packets
  * @rate_options: any option of the rate
  * @search: any option of a search
@@ -35,7 +36,7 @@ struct given_packet {
  */
 struct given {
 	struct given_packet pkt;
-	bool threads, ring, packets, rate_options, search;
+	bool threads, ring, stamps, packets, rate_options, search;
 	unsigned int cpus[MAX_THREADS], nr_cpus;
 };
 

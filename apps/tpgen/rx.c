@@ -2,6 +2,7 @@
 /* tpgen: receiving */
 #include <stdlib.h>
 
+#include "pcapng.h"
 #include "stream.h"
 
 #define WAIT_MS		100
@@ -12,12 +13,18 @@
  * @cont: the next slot continues a packet
  * @offset: of the signature in the last packet that had one
  * @dump: those that are printed
+ * @stored: packet whose last frames are still to come, for a file
+ * @stored_len: bytes of it
+ * @stored_at: its time stamp
  */
 struct rx {
 	struct worker *w;
 	bool cont;
 	unsigned int offset;
 	struct dump dump;
+	__u8 *stored;
+	size_t stored_len;
+	__u64 stored_at;
 };
 
 /* When a packet was received, by the clock that was asked for */
@@ -32,6 +39,59 @@ static __u64 stamp_of(struct rx *r, const struct tpacket4_desc *d, __u64 now)
 	else if (r->w->cfg->stamps == STAMPS_HARDWARE)
 		return now;
 	return m->tstamp;
+}
+
+static void write_failed(struct worker *w)
+{
+	worker_fail(w, "%s: %s", w->cfg->write, strerror(errno));
+}
+
+/* Add a frame to the packet that is stored; false if there is no memory. */
+static bool store_part(struct rx *r, const struct tpacket4_desc *d)
+{
+	__u8 *all = realloc(r->stored, r->stored_len + d->len);
+
+	if (!all)
+		return false;
+	r->stored = all;
+	memcpy(all + r->stored_len, tp4_data(&r->w->area, d), d->len);
+	r->stored_len += d->len;
+	return true;
+}
+
+/* Write packets to the file. */
+static void store(struct rx *r, unsigned int n)
+{
+	const __u64 now = clock_ns(CLOCK_REALTIME);
+	const __u64 counted = r->w->hw_stamps;
+	struct worker *w = r->w;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		const struct tpacket4_desc *d = tp4_ring_at(&w->sock.rx, i);
+		const bool more = d->flags & TP4_PKT_CONT;
+
+		if (!r->stored_len)
+			r->stored_at = stamp_of(r, d, now);
+		if (!more && !r->stored_len) {
+			pcapng_packet(w->out, r->stored_at, tp4_data(&w->area, d),
+				      d->len);
+			continue;
+		}
+		if (!store_part(r, d)) {
+			worker_fail(w, "no memory");
+			return;
+		}
+		if (more)
+			continue;
+		pcapng_packet(w->out, r->stored_at, r->stored, r->stored_len);
+		r->stored_len = 0;
+	}
+	/* Those of the streams were counted before. */
+	if (w->streams)
+		w->hw_stamps = counted;
+	if (ferror(w->out))
+		write_failed(w);
 }
 
 /* A packet that is not like the last one */
@@ -103,6 +163,8 @@ int look(struct rx *r, unsigned int n, bool streams, bool stamps)
 		return tp4_ring_error(&ring, n);
 	if (r->dump.packets < r->w->cfg->dump)
 		dump(r, n);
+	if (r->w->out)
+		store(r, n);
 	r->cont = cont;
 	if (other)
 		count_up(&r->w->n.other, other);
@@ -140,6 +202,9 @@ static int step(struct rx *r, struct tp4_backoff *b, unsigned int max)
 		tp4_ring_flush(&sock->rx);
 		return 0;
 	}
+	/* Who reads it need not wait for more. */
+	if (r->w->out && fflush(r->w->out))
+		write_failed(r->w);
 	e = tp4_wait(sock, POLLIN, WAIT_MS);
 	return e < 0 ? e : 0;
 }
@@ -156,7 +221,7 @@ void rx_run(struct worker *w)
 	__u64 seen = 0;
 	int e = 0;
 
-	while (!stopped() && !e && (!w->count || seen < w->count)) {
+	while (!stopped() && !e && !*w->error && (!w->count || seen < w->count)) {
 		/* A packet has a slot at least, so it is not one too many. */
 		if (w->count && w->count - seen < max)
 			max = w->count - seen;
@@ -175,4 +240,5 @@ void rx_run(struct worker *w)
 		worker_error(w, e == -ENETDOWN || e == -ENODEV ?
 			     TP4_IN_WAIT : TP4_IN_RX, e);
 	free(r.dump.data);
+	free(r.stored);
 }

@@ -11,7 +11,7 @@ _tpgen() {
 	-i | --interface | --to)
 		words=$(cd /sys/class/net && echo *)
 		;;
-	-f | --file | --json | --json-stream | --plot | --payload)
+	-f | --file | --json | --json-stream | --plot | --payload | --write)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

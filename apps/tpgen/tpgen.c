@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "pcap.h"
+#include "pcapng.h"
 #include "slots.h"
 #include "stream.h"
 #include "vary.h"
@@ -278,13 +279,15 @@ static bool close_output(FILE *f, const char *name)
 
 static bool write_reports(struct run *r, FILE *json, FILE *plot)
 {
-	const bool text = json != stdout && r->stream != stdout;
+	const bool text = json != stdout && r->stream != stdout && r->out != stdout;
 	const struct config *cfg = r->cfg;
 	bool ok = true;
 
 	report_summary(r, text ? stdout : stderr);
 	if (text)
 		ok = close_output(stdout, "standard output");
+	if (r->out)
+		ok &= close_output(r->out, cfg->write);
 	if (r->stream)
 		ok &= close_output(r->stream, cfg->json_stream);
 	if (json) {
@@ -334,6 +337,7 @@ void run_all(struct run *r, const struct capture *capture, bool *ready)
 	for (i = 0; i < cfg->nr_threads; i++) {
 		r->w[i].cfg = cfg;
 		r->w[i].capture = capture;
+		r->w[i].out = r->out;
 		r->w[i].nr = i;
 		r->w[i].count = cfg->count / cfg->nr_threads +
 				(i < cfg->count % cfg->nr_threads);
@@ -372,6 +376,9 @@ int main(int argc, char **argv)
 	json = open_output(cfg.json);
 	plot = open_output(cfg.plot);
 	r.stream = open_output(cfg.json_stream);
+	r.out = open_output(cfg.write);
+	if (r.out)
+		pcapng_start(r.out, cfg.ifname);
 	if (cfg.mode == MODE_SEARCH) {
 		status = search_main(&cfg, json);
 		if (json && !close_output(json, cfg.json))

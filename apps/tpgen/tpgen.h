@@ -23,6 +23,7 @@
  * slots.c,.h	frames of packets of any size
  * input.c,.h	reading a file of any kind as a whole
  * pcap.c,.h	finding the packets of a capture file
+ * pcapng.c,.h	writing a capture file
  * stream.c,.h	lost, reordered and duplicate packets
  * hist.c,.h	histograms of latency
  * report.c	rates each second, the summary
@@ -184,6 +185,7 @@ struct packet_spec {
  * @dump: number of packets to print
  * @quiet: print no rates
  * @stamps: clock of the receiver
+ * @write: file for the packets received, "-": stdout
  * @file: capture file
  * @speed: factor of its speed
  * @loops: how often it is sent; 0: no limit
@@ -222,6 +224,7 @@ struct config {
 	__u64 dump;
 	bool quiet;
 	enum stamps stamps;
+	const char *write;
 	const char *file;
 	double speed;
 	__u64 loops;
@@ -267,6 +270,7 @@ struct capture;
  * @n: counters, which the main thread reads
  * @streams: numbered packets that were received, or NULL
  * @capture: packets of the replay
+ * @out: file for the packets received, or NULL
  * @speed: bits per second of the link, 0: unknown
  * @begin: CLOCK_MONOTONIC of the first packet, 0: none yet
  * @end: and of the last one
@@ -292,6 +296,7 @@ struct worker {
 	struct counters n __attribute__((__aligned__(64)));
 	struct stream_table *streams;
 	const struct capture *capture;
+	FILE *out;
 	__u64 speed;
 	__u64 begin, end;
 	double span;
@@ -335,6 +340,7 @@ struct sample {
  * @counted: counters at that time
  * @measured: latencies until that time
  * @stream: samples are written there as JSON, or NULL
+ * @out: packets received are written there, or NULL
  */
 struct run {
 	const struct config *cfg;
@@ -346,7 +352,7 @@ struct run {
 	__u64 sampled;
 	struct counters counted;
 	struct hist measured;
-	FILE *stream;
+	FILE *stream, *out;
 };
 
 /**

@@ -5,20 +5,25 @@ import json
 import random
 import re
 import struct
+import subprocess
 import time
 from pathlib import Path
 
-from files import pcap, signature, udp, write
+from files import pcap, read_pcapng, signature, udp, write
 from harness import (
+    DIR,
     LIMIT,
     MAGIC,
     SHORT,
+    TPGEN,
     A,
     B,
     Capture,
+    begin,
     check,
     close,
     finish,
+    first_line,
     good,
     receiver,
     result,
@@ -150,6 +155,63 @@ def test_hardware_stamps() -> None:
     latency = r["streams"][0]["latency"]
     check(latency["count"] == 500, latency)
     check(10**9 <= latency["min_ns"] <= latency["max_ns"] < 9 * 10**9, latency)
+
+
+def test_write() -> None:
+    """What rx writes to a file is what was sent, whatever the mode."""
+    path = DIR / "written"
+    packets = ["-q", "-n", 200, "-R", "5k", "-s", "10.0.0.1-10.0.0.50"]
+    for length, options, sockets in (
+        ("60-259", [], 1),
+        ("5000", [], 1),  # of three frames
+        ("60-259", ["-z", 0], 1),
+        ("60-259", ["-p", 2], 2),
+        ("60-259", ["--seq", "--stamps", "program"], 1),
+    ):
+        send = ["tx", "-i", A, *packets, "-l", length, "--payload", "0x010203"]
+        with Capture() as capture:
+            run(*send)
+        begin()
+        before = time.time_ns()
+        rx = receiver("rx", "--write", path, *options, sockets=sockets)
+        run(*send)
+        # It writes what it has when there is no packet.
+        size = 68 + sum(32 + (len(p) + 3) // 4 * 4 for p in capture.contents())
+        until = time.monotonic() + LIMIT
+        while path.stat().st_size != size and time.monotonic() < until:
+            time.sleep(0.02)
+        r = json.loads(stop(rx)[0])
+        after = time.time_ns()
+        found = read_pcapng(path.read_bytes())
+        check(r["rx_packets"] == len(found) == 200, (options, len(found), r))
+        stamps = [stamp for stamp, _ in found]
+        check(before <= min(stamps) <= max(stamps) <= after, (options, stamps))
+        data, want = [packet for _, packet in found], capture.contents()
+        if sockets > 1:
+            data, want = sorted(data), sorted(want)
+        check(data == want, f"{options}: other packets")
+        # The programs that read such files agree.
+        command = ["tcpdump", "-nr", str(path)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True)
+        check(len(said.stdout.splitlines()) == 200, said)
+
+
+def test_write_output() -> None:
+    command = [TPGEN, "rx", "-i", B, "-n", "3", "--write", "-"]
+    rx = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert rx.stderr
+    check(b"ready" in rx.stderr.readline(), "not ready")
+    run("tx", "-i", A, "-n", 3, "-q")
+    out, said = rx.communicate(timeout=LIMIT)
+    check(rx.returncode == 0 and b"received 3 packets" in said, said)
+    check(len(read_pcapng(out)) == 3, out)
+    process = start("rx", "-i", B, "--write", "/dev/full")
+    check("ready" in first_line(process), "not ready")
+    run("tx", "-i", A, "-n", 1, "-q")
+    said = finish(process, 1)[1]
+    check("/dev/full: No space left" in said, said)
+    run("tx", "-i", A, "-n", 1, "--write", "x", code=2)
+    run("rx", "-i", B, "-n", 1, "--stamps", "software", code=2)
 
 
 def test_threads() -> None:

@@ -67,6 +67,22 @@ def pcapng(packets: list[tuple[int, bytes]], order: str = "<") -> bytes:
     return data
 
 
+def read_pcapng(data: bytes) -> list[tuple[int, bytes]]:
+    """The stamps and packets of a file with one section and nanoseconds."""
+    packets, at = [], 0
+    while at < len(data):
+        kind, size = struct.unpack_from("=II", data, at)
+        assert size >= 12 and not size % 4 and at + size <= len(data), (at, size)
+        assert struct.unpack_from("=I", data, at + size - 4) == (size,), at
+        if kind == 6:
+            high, low, captured, wire = struct.unpack_from("=4x4I", data, at + 8)
+            assert captured == wire <= size - 32, (captured, wire, size)
+            stamp = high << 32 | low
+            packets.append((stamp, data[at + 28 : at + 28 + captured]))
+        at += size
+    return packets
+
+
 def write(data: bytes) -> Path:
     path = DIR / "file"
     path.write_bytes(data)
