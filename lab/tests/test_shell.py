@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests that the examples which make shell prints work.
+"""Tests that the examples which make shell prints work, and those of README.md.
 
 Needs the plain kernel and the programs, as make test builds them.
 """
@@ -17,6 +17,8 @@ import termios
 import time
 import unittest
 from pathlib import Path
+
+from test_readme import lines_in_shell
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = TOP / "build"
@@ -63,7 +65,8 @@ class ShellTest(unittest.TestCase):
 
     def succeed(self, command: str) -> str:
         """The output of the command, which must succeed."""
-        os.write(self.tty, f"{command}; echo code=$?\n".encode())
+        end = "" if command.endswith("&") else ";"
+        os.write(self.tty, f"{command}{end} echo code=$?\n".encode())
         said = self.until(PROMPT)
         self.assertIn("code=0\n", said)
         return said
@@ -83,6 +86,15 @@ class ShellTest(unittest.TestCase):
         if shutil.which("man"):
             said = self.succeed("man -w tpacket4 tpbench tpgen")
             self.assertRegex(said, r"(?s)tpacket4\.7.*tpbench\.1.*tpgen\.1")
+        captures = [
+            said
+            for command in lines_in_shell()
+            if "packets captured" in (said := self.succeed(command))
+        ]
+        self.assertEqual(len(captures), 1, captures)
+        self.assertRegex(
+            captures[0], r"(?s)listening on zc:veth0.*\n5 packets captured"
+        )
         os.write(self.tty, b"exit\n")
         self.assertEqual(self.vm.wait(PATIENCE), 0)
 
