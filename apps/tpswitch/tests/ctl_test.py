@@ -32,7 +32,7 @@ class Switch:
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(command, stderr=errors)
         self.wait_for(lambda: self.run("list").returncode == 0)
-        command = [sys.argv[2], "-S", str(self.path), "--receive"]
+        command = [sys.argv[2], "-S", str(self.path), "--count", "3600"]
         self.program = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         self.wait_for(lambda: "ring1" in self.ctl("list"))
 
