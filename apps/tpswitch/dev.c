@@ -798,6 +798,7 @@ int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len)
 	dev->port.ops = &dev_ops;
 	dev->port.sw = sw;
 	dev->port.max_macs = DEV_MACS;
+	dev->port.is_dev = true;
 	err = make_area(sw);
 	if (err) {
 		snprintf(why, len, "%s: packet memory: %s", name,

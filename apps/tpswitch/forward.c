@@ -348,6 +348,23 @@ void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n)
 }
 
 /**
+ * sw_send - send a packet of the switch
+ * @out: port
+ * @data: packet of one frame
+ * @len: its length
+ */
+void sw_send(struct sw_port *out, const u8 *data, u32 len)
+{
+	struct sw_frag frag = { .len = len, .data = data };
+	struct sw_packet pkt = { .frag = &frag, .nr = 1, .len = len };
+	u32 at = 0;
+
+	out->sw->budget = SW_BUDGET;
+	deliver(out, &pkt, &at);
+	publish(out->sw, false);
+}
+
+/**
  * sw_resume - go on with a packet that took more than the budget
  * @src: where it comes from
  */

@@ -37,12 +37,16 @@ static inline unsigned int find(struct sw *sw, struct sw_port *in, u64 key)
 }
 
 /* As a bridge without spanning tree does */
-static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to,
-			     u64 from)
+static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to, u64 from,
+			     const u8 *data, u32 len)
 {
 	/* the last byte of 01:80:c2:00:00:xx */
 	unsigned int last = (to & ~(0xffull << 56)) == LINK_LOCAL ? to >> 56 : 0;
 
+	if (unlikely(from == sw->probe_from)) {
+		sw_loop_seen(sw, in, data, len);
+		return TPSWITCH_DROP;
+	}
 	/* Pause frames are for the other end of the wire only. */
 	if (last != 1 && !learn(sw, in, from))
 		return SW_TO_REFUSED;
@@ -142,7 +146,7 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		if (unlikely(!from || (from & SW_MULTICAST)))
 			return TPSWITCH_DROP;
 		if (unlikely(to & SW_MULTICAST))
-			return to_group(sw, in, to, from);
+			return to_group(sw, in, to, from, data, len);
 		if (!learn(sw, in, from))
 			return SW_TO_REFUSED;
 		return find(sw, in, to);
@@ -151,7 +155,10 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 	case SW_LEARN:
 		break;
 	case SW_HUB:
-		return TPSWITCH_FLOOD;
+		if (likely(!sw->probe_from || sw_mac_of(data + 6) != sw->probe_from))
+			return TPSWITCH_FLOOD;
+		sw_loop_seen(sw, in, data, len);
+		return TPSWITCH_DROP;
 	case SW_HASH:
 		return spread(sw, in, data, len);
 	case SW_FILE:

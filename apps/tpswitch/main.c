@@ -38,6 +38,7 @@ static const struct option options[] = {
 	{ "lookup", required_argument, NULL, 'l' },
 	{ "age", required_argument, NULL, 'a' },
 	{ "frames", required_argument, NULL, 'f' },
+	{ "loop", required_argument, NULL, 'L' },
 	{ "spin", required_argument, NULL, 's' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -57,6 +58,7 @@ static void usage(FILE *file)
 "  -l, --lookup WHAT   learn (default), hub, hash or FILE.so\n"
 "  -a, --age SECONDS   how long an address is known (300)\n"
 "  -f, --frames N      frames of 4096 bytes for devices (32768)\n"
+"  -L, --loop SECONDS  look for loops so often (0: not)\n"
 "  -s, --spin N        polls without a packet before a port sleeps (200; 0 on one CPU)\n"
 "  -h, --help          this text\n"
 "  -V, --version       the version\n"
@@ -199,11 +201,12 @@ int main(int argc, char **argv)
 	const char *lookup = "learn";
 	int c, err, mode = -1, group = -1;
 	char why[256], path[256];
+	unsigned int loop = 0;
 
 	if (argc > 1 && !strcmp(argv[1], "ctl"))
 		return sw_ctl_main(argc - 1, argv + 1);
 	sw.spin = default_spin();
-	while ((c = getopt_long(argc, argv, "S:m:g:c:l:a:f:s:hV", options,
+	while ((c = getopt_long(argc, argv, "S:m:g:c:l:a:f:L:s:hV", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 'S':
@@ -227,6 +230,9 @@ int main(int argc, char **argv)
 		case 'f':
 			sw.frames = number(optarg, "--frames", 1,
 					   1u << 24);
+			break;
+		case 'L':
+			loop = number(optarg, "--loop", 0, 86400);
 			break;
 		case 's':
 			sw.spin = number(optarg, "--spin", 0, 1u << 30);
@@ -280,6 +286,11 @@ int main(int argc, char **argv)
 		if (err)
 			fprintf(stderr, "tpswitch: %s: %s\n", path,
 				strerror(-err));
+	}
+	if (!err && loop) {
+		err = sw_loop_start(&sw, loop);
+		if (err)
+			fprintf(stderr, "tpswitch: --loop: %s\n", strerror(-err));
 	}
 	if (!err) {
 		notify_ready();

@@ -155,6 +155,7 @@ void sw_run(struct sw *sw)
 			sw_dev_retry(sw);
 		if (unlikely(sw->gone)) {
 			sw_wake(sw);
+			sw_loop_end(sw);
 			sw_port_reap(sw);
 			if (sw->reload)
 				sw_config_reload(sw);

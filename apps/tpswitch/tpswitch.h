@@ -264,6 +264,9 @@ struct sw_counters {
  * @waking: it is in sw->waking
  * @special: it has a limit or a mirror
  * @gone: it is removed at the end of the round
+ * @is_dev: it is a device
+ * @looped: a frame that was sent came back to it, so it is to be removed
+ * @probe: a random number that it has sent last, or 0
  * @count: counters
  * @learning: addresses are learned from it
  * @isolated: it exchanges no packets with other isolated ports
@@ -285,7 +288,8 @@ struct sw_port {
 	struct sw *sw;
 	unsigned int nr;
 	u64 id;
-	bool meta, dirty, waking, special, gone, learning, isolated;
+	bool meta, dirty, waking, special, gone, learning, isolated, is_dev, looped;
+	u64 probe;
 	struct sw_counters count;
 	struct sw_mac *from, *to;
 	u32 macs, fixed, max_macs;
@@ -371,6 +375,7 @@ enum sw_lookup { SW_LEARN, SW_HUB, SW_HASH, SW_FILE };
  * @readings: how often it was read
  * @in_file: the command that runs is in it
  * @json: the command that runs prints JSON
+ * @probe_from: address that frames which look for loops come from, or 0: there are none
  */
 struct sw {
 	struct sw_port *ports[SW_PORTS + 1];
@@ -410,6 +415,7 @@ struct sw {
 	const char *config;
 	u32 readings;
 	bool in_file, json;
+	u64 probe_from;
 };
 
 /* switch.c */
@@ -430,6 +436,7 @@ void sw_port_set_special(struct sw_port *port);
 /* forward.c */
 void sw_forward(struct sw_source *src, struct sw_frag *frag, unsigned int n);
 void sw_resume(struct sw_source *src);
+void sw_send(struct sw_port *out, const u8 *data, u32 len);
 void sw_wake(struct sw *sw);
 
 /* lookup.c */
@@ -439,6 +446,11 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 			     const struct sw_frag *frag, unsigned int n,
 			     struct sw_run *run);
+
+/* loop.c */
+int sw_loop_start(struct sw *sw, unsigned int seconds);
+void sw_loop_seen(struct sw *sw, struct sw_port *in, const u8 *data, u32 len);
+void sw_loop_end(struct sw *sw);
 
 /* macs.c */
 int sw_macs_init(struct sw *sw);

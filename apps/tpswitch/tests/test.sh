@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
 cases=(swperf tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
-	stack_gets_queue_back config reload service examples)
+	stack_gets_queue_back config reload loop service examples)
 
 # switch ARGUMENT...: starts it
 switch() {
@@ -296,6 +296,59 @@ test_reload() {
 	[ "$(ctl count swa | sed -n 's/^in  *//p')" -gt 1 ]
 	# A line that is the same as before is what ctl has added.
 	! grep 'not done' "$tmp/err"
+}
+
+# sent PORT: packets that it has sent
+sent() {
+	ctl count "$1" | sed -n 's/^out  *//p'
+}
+
+# sent_more PORT PACKETS
+sent_more() {
+	[ "$(sent "$1")" -gt "$2" ]
+}
+
+# ports: their names
+ports() {
+	ctl list | cut -d' ' -f2 | paste -sd' '
+}
+
+# until_true COMMAND...
+until_true() {
+	for _ in {1..1200}; do
+		! "$@" || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+test_loop() {
+	local was
+
+	container a 10.9.0.1
+	container b 10.9.0.2
+	switch --loop 1 swa swb
+	ip netns exec b python3 -B "$here/loop.py" ./tpswitch "$sock" || return 1
+	grep -q 'swb: a frame that swb has sent came back' "$tmp/err"
+	[ "$(ports)" = swa ]
+	# A bridge behind two ports
+	ctl add swb
+	ip link add swi0 type veth peer name swi1
+	echo 1 >/proc/sys/net/ipv6/conf/swi0/disable_ipv6
+	ip link set swi1 netns a
+	ip -n a link add br0 type bridge
+	ip -n a link set eth0 master br0
+	ip -n a link set swi1 master br0
+	ip -n a link set swi1 up
+	ip -n a link set br0 up
+	ip link set swi0 up
+	ctl add swi0
+	until_true grep -q 'swa: a frame that swi0 has\|swi0: a frame that swa has' "$tmp/err"
+	[ "$(ports)" = "swa swb" ] || [ "$(ports)" = "swb swi0" ]
+	# The other one stays.
+	was=$(sent swb)
+	until_true sent_more swb $((was + 2))
+	[ "$(ports | wc -w)" = 2 ]
 }
 
 # unit NAME: a setting of the systemd unit
