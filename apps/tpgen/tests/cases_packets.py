@@ -194,22 +194,23 @@ def test_outer_vlan() -> None:
 def test_payload() -> None:
     """Behind the headers, with any checksum, size and number of frames."""
     path = DIR / "payload"
-    for at, content, words in (
+    cases = (
         (42, b"\xab\xcd\xef", ["-l", "60-99"]),
         (62, b"\xff", ["-6", "-l", "100-101", "--random", "length"]),
         (54, b"a line\n", ["--proto", "tcp", "-l", "imix", "-s", "10.0.0.1-10.0.9.9"]),
         (46, b"\x00\x01" * 99, ["-l", 5000, "--vlan", 3]),
         (42, b"abc", ["-l", 1001, "-F", 4, "--proto", "icmp"]),
         (60, b"0123456", ["-l", 200, "--seq"]),
-    ):
+    )
+    for number, (at, content, words) in enumerate(cases):
         path.write_bytes(content)
-        for payload in f"0x{content.hex()}", path:
-            with Capture() as capture:
-                run("tx", "-i", A, "-n", 40, "-q", "--payload", payload, *words)
-            good(capture.packets(), 40)
-            for packet in capture.contents():
-                want = (content * (len(packet) // len(content) + 1))[: len(packet) - at]
-                check(packet[at:] == want, f"{words}: {packet[at:].hex()}")
+        payload = path if number % 2 else f"0x{content.hex()}"
+        with Capture() as capture:
+            run("tx", "-i", A, "-n", 20, "-q", "--payload", payload, *words)
+        good(capture.packets(), 20)
+        for packet in capture.contents():
+            want = (content * (len(packet) // len(content) + 1))[: len(packet) - at]
+            check(packet[at:] == want, f"{words}: {packet[at:].hex()}")
     for wrong in "0x", "0xabc", "0xgg", DIR / "none", "/dev/null":
         run("tx", "-i", A, "-n", 1, "--payload", wrong, code=2)
     said = run("tx", "-i", A, "--payload", "0x00", "-l", "60-9000", code=2)
