@@ -119,6 +119,7 @@ static struct bpf_prog *xsk_tp4_prog;
  * @has_meta:	packets may have metadata that has to be asked for, or the queue pair
  *		is about to leave the mode
  * @no_frames:	the pool got fewer frames than it asked for
+ * @twice:	the driver has handed over a frame that it no longer had
  * @xdp:	delivers the stack's copies
  * @xdp_buff:	not used, as there is no program
  * @tx:		packets to send, or NULL if the socket only receives; used by the
@@ -164,6 +165,7 @@ struct xsk_tp4 {
 	u8			shift;
 	bool			has_meta;
 	bool			no_frames;
+	bool			twice;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
 
@@ -423,9 +425,11 @@ static __always_inline bool xsk_tp4_get_data(const struct xsk_tp4 *t,
 	unsigned long pos = (unsigned long)xdp->data - start;
 	unsigned long end = (unsigned long)xdp->data_end - start;
 
+	if (unlikely(pos > end || end > t->room))
+		return false;
 	frame->len = end - pos;
 	frame->offset = pos + t->headroom;
-	return pos <= end && end <= t->room;
+	return true;
 }
 
 /* Move a frame from the pool to the received ones. */
@@ -434,15 +438,17 @@ static __always_inline bool xsk_tp4_add_frame(struct xsk_tp4 *t,
 					      bool is_eop,
 					      struct tp4_frame_set *p)
 {
-	if (WARN_ON_ONCE(!__test_and_clear_bit(frame->idx, t->at_device)) ||
-	    !tp4a_next_by_id(t->rx, frame->idx, p))
+	if (unlikely(!__test_and_clear_bit(frame->idx, t->at_device) ||
+		     !tp4a_next_by_id(t->rx, frame->idx, p)))
 		return false;
 	tp4f_set_frame(p, frame->len, frame->offset, is_eop);
 	return true;
 }
 
-/* Check the frames of a packet after the first one. */
-static bool xsk_tp4_check_frags(const struct xsk_tp4 *t)
+/* Check the frames of a packet after the first one.
+ * @twice: set to true if the driver has handed over one of them before
+ */
+static bool xsk_tp4_check_frags(const struct xsk_tp4 *t, bool *twice)
 {
 	const struct xdp_buff_xsk *frag;
 	struct tp4_frame frame;
@@ -451,6 +457,8 @@ static bool xsk_tp4_check_frags(const struct xsk_tp4 *t)
 		if (!xsk_tp4_find(t, &frag->xdp, &frame) ||
 		    !xsk_tp4_get_data(t, &frag->xdp, &frame))
 			return false;
+		if (!test_bit(frame.idx, t->at_device))
+			*twice = true;
 	}
 	return true;
 }
@@ -471,13 +479,57 @@ static noinline void xsk_tp4_add_frags(struct xsk_tp4 *t)
 	}
 }
 
+/* The return value of a function that xsk_tp4_rcv() tail-calls. GCC 14 and later do
+ * not if they know it, and then save registers for each packet.
+ */
+static __always_inline int xsk_tp4_hide(int err)
+{
+	OPTIMIZER_HIDE_VAR(err);
+	return err;
+}
+
 /* The driver has placed the data elsewhere. It keeps the frame. */
 static noinline int xsk_tp4_reject(struct xsk_tp4 *t)
 {
 	netdev_warn_once(t->dev,
 			 "the driver has moved a packet out of its frame\n");
 	dev_core_stats_rx_dropped_inc(t->dev);
-	return -EINVAL;
+	return xsk_tp4_hide(-EINVAL);
+}
+
+/* The driver has handed over a frame twice. The program may already have it, so
+ * the packet is dropped, but the frame is not given back to the pool.
+ */
+static noinline int xsk_tp4_drop_twice(struct xsk_tp4 *t)
+{
+	if (!t->twice)
+		netdev_warn(t->dev, "the driver has handed over a frame twice\n");
+	t->twice = true;
+	dev_core_stats_rx_dropped_inc(t->dev);
+	return xsk_tp4_hide(0);
+}
+
+/* Give a frame of a dropped packet back to the pool, if it is the pool's. */
+static void xsk_tp4_put_back(struct xsk_tp4 *t, struct xdp_buff_xsk *xskb)
+{
+	struct tp4_frame frame;
+
+	xsk_tp4_find(t, &xskb->xdp, &frame);
+	if (test_bit(frame.idx, t->at_device))
+		xp_free(xskb);
+}
+
+/* The driver has handed over a frame of this packet twice. */
+static int xsk_tp4_drop_frags(struct xsk_tp4 *t, struct xdp_buff *xdp)
+{
+	struct xdp_buff_xsk *frag, *tmp;
+
+	list_for_each_entry_safe(frag, tmp, &t->pool->xskb_list, list_node) {
+		list_del_init(&frag->list_node);
+		xsk_tp4_put_back(t, frag);
+	}
+	xsk_tp4_put_back(t, container_of(xdp, struct xdp_buff_xsk, xdp));
+	return xsk_tp4_drop_twice(t);
 }
 
 /* Get what the driver knows of a packet, while it still has its descriptor. */
@@ -506,7 +558,7 @@ static void xsk_tp4_set_meta(struct xsk_tp4 *t, struct xdp_buff *xdp,
 static noinline int xsk_tp4_start_flush(struct xsk_tp4 *t)
 {
 	list_add(&t->xs.flush_node, bpf_net_ctx_get_xskmap_flush_list());
-	return 0;
+	return xsk_tp4_hide(0);
 }
 
 /* Receive a packet that may have several frames or metadata. noinline, so that
@@ -516,21 +568,21 @@ static noinline int xsk_tp4_rcv_any(struct xsk_tp4 *t, struct xdp_buff *xdp)
 {
 	struct tp4_frame_set p;
 	struct tp4_frame frame;
-	bool frags;
+	bool frags, twice = false;
 
 	if (unlikely(READ_ONCE(t->leaving)))
 		return -EINVAL;
 	frags = xdp_buff_has_frags(xdp) && !list_empty(&t->pool->xskb_list);
 	xsk_tp4_find(t, xdp, &frame);
 	if (unlikely(!xsk_tp4_get_data(t, xdp, &frame) ||
-		     (frags && !xsk_tp4_check_frags(t))))
+		     (frags && !xsk_tp4_check_frags(t, &twice))))
 		return xsk_tp4_reject(t);
-	if (xsk_tp4_add_frame(t, &frame, !frags, &p)) {
-		if (frags)
-			xsk_tp4_add_frags(t);
-		if (t->has_meta)
-			xsk_tp4_set_meta(t, xdp, &p);
-	}
+	if (unlikely(twice || !xsk_tp4_add_frame(t, &frame, !frags, &p)))
+		return xsk_tp4_drop_frags(t, xdp);
+	if (frags)
+		xsk_tp4_add_frags(t);
+	if (t->has_meta)
+		xsk_tp4_set_meta(t, xdp, &p);
 	return t->xs.flush_node.prev ? 0 : xsk_tp4_start_flush(t);
 }
 
@@ -556,7 +608,8 @@ int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp)
 		return xsk_tp4_rcv_any(t, xdp);
 	if (unlikely(!xsk_tp4_get_data(t, xdp, &frame)))
 		return xsk_tp4_reject(t);
-	xsk_tp4_add_frame(t, &frame, true, &p);
+	if (unlikely(!xsk_tp4_add_frame(t, &frame, true, &p)))
+		return xsk_tp4_drop_twice(t);
 	return likely(t->xs.flush_node.prev) ? 0 : xsk_tp4_start_flush(t);
 }
 

@@ -37,6 +37,9 @@ enum habit {
 	SINGLE,		/* igc, ixgbe, tsnep: one buffer or packet at a time */
 	STACK,		/* octeontx2: takes the buffer that was allocated last */
 	STUCK,		/* the queue does not stop */
+	TWICE,		/* igb: hands over a buffer again, as a packet and, with CHAIN, as
+			 * the last part of the next packet of several buffers
+			 */
 	UNITS,		/* mlx5: takes 64 buffers, or none */
 	VLAN,		/* the hardware strips VLAN tags */
 	VLAN_FIXED,	/* same, and it cannot be turned off */
@@ -50,7 +53,7 @@ static const char *const habit_names[NR_HABITS] = {
 	[KIB] = "kib", [LATE] = "late", [LINK] = "link",
 	[NEED_FRAMES] = "need_frames", [NO_EOP] = "no_eop", [OFFSET] = "offset",
 	[OTHER_NAPI] = "other_napi", [SINGLE] = "single", [STACK] = "stack",
-	[STUCK] = "stuck", [UNITS] = "units", [VLAN] = "vlan",
+	[STUCK] = "stuck", [TWICE] = "twice", [UNITS] = "units", [VLAN] = "vlan",
 	[VLAN_FIXED] = "vlan_fixed", [VLAN_KFUNC] = "vlan_kfunc",
 };
 
@@ -111,6 +114,7 @@ struct port {
 	struct xdp_buff *stack[RX_DESCS];
 	u32 top;
 	struct xdp_buff *first;		/* of a packet of several buffers */
+	struct xdp_buff *again;		/* of the habit TWICE */
 	struct sk_buff_head wire;	/* packets in memory of the driver */
 	dma_addr_t last;
 
@@ -379,8 +383,15 @@ static void receive(struct port *port, const struct rx_desc *desc)
 	}
 	if (!desc->eop && !has(NO_EOP))
 		return;
-	if (!run_prog(port, port->first))
+	if (port->again && xdp_buff_has_frags(port->first))
+		add_frag(port, port->again, ETH_ZLEN);
+	port->again = NULL;
+	if (!run_prog(port, port->first)) {
 		xsk_buff_free(port->first);
+	} else if (has(TWICE) && !xdp_buff_has_frags(port->first)) {
+		port->again = port->first;
+		run_prog(port, port->again);
+	}
 	port->first = NULL;
 }
 
@@ -589,6 +600,7 @@ static void clean(struct port *port)
 	if (port->first && has(CHAIN))
 		xsk_buff_free(port->first);
 	port->first = NULL;
+	port->again = NULL;
 	while (has(STACK) && port->top)
 		xsk_buff_free(port->stack[--port->top]);
 	for (; port->cleaned != port->posted; port->cleaned++) {

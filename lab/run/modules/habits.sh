@@ -32,6 +32,8 @@ table() {
 	units habits zc_port -T pieces -v both
 	kib habits zc_port -T pieces -v page
 	hard_start habits habits_test -t moved
+	twice habits habits_test -t twice
+	chain,twice habits habits_test -t twice_in_packet
 	hard_start fsl_dpaa2_eth habits_test -t not_supported
 	stack rvu_nicpf habits_test -t not_supported
 	stack habits habits_test -t wrong_buffer

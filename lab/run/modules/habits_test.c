@@ -110,6 +110,84 @@ TEST_F_TIMEOUT(habits, moved, 120)
 	expect_back(_metadata, &self->b);
 }
 
+#define TWICE	"the driver has handed over a frame twice"
+
+/* Number of such lines in the kernel's log since it was opened */
+static unsigned int count_twice(int log)
+{
+	unsigned int n = 0;
+	char buf[8192];
+	ssize_t len;
+
+	while ((len = read(log, buf, sizeof(buf) - 1)) > 0) {
+		buf[len] = '\0';
+		n += strstr(buf, if_b) && strstr(buf, TWICE);
+	}
+	return n;
+}
+
+static int open_log(struct __test_metadata *_metadata)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+
+	ASSERT_LE(0, log);
+	ASSERT_LE(0, lseek(log, 0, SEEK_END));
+	return log;
+}
+
+/* The driver hands over a frame that it no longer has: the packet is dropped, counted, and
+ * logged once.
+ */
+TEST_F_TIMEOUT(habits, twice, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int log = open_log(_metadata);
+	unsigned int dropped, i;
+
+	dropped = link_stats(_metadata).rx_dropped;
+	ASSERT_EQ(0, open_both(self, &cfg));
+	for (i = 0; i < 2 * self->b.s.rx.size; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->a, 200, i));
+		ASSERT_TRUE(packet_ok(self->buf, zc_recv(&self->b, self->buf, BUF_SIZE, WAIT_MS),
+				      200, i));
+		ASSERT_EQ(++dropped, link_stats(_metadata).rx_dropped);
+	}
+	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, self->buf, BUF_SIZE, QUIET_MS));
+	EXPECT_EQ(1U, count_twice(log));
+	close(log);
+	expect_back(_metadata, &self->b);
+}
+
+/* Such a frame after others, which go back to the driver: without them, it would have too few.
+ * The program keeps the frame, so that the driver cannot have got it again.
+ */
+TEST_F_TIMEOUT(habits, twice_in_packet, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	struct tpacket4_desc d;
+	unsigned int dropped, i;
+	uint64_t end;
+
+	ASSERT_EQ(0, both_mtu(9000));
+	dropped = link_stats(_metadata).rx_dropped;
+	ASSERT_EQ(0, open_both(self, &cfg));
+	for (i = 0; i < self->b.s.rx.size / 2; i++) {
+		ASSERT_EQ(0, zc_send_seq(&self->a, 200, i));
+		ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.rx, &d, WAIT_MS));
+		EXPECT_EQ(200U, d.len);
+		self->b.s.spare[self->b.s.nr_spare++] = d.idx;
+		ASSERT_EQ(0, zc_send_seq(&self->a, 3000, i));
+		dropped += 2;
+		end = now_ms() + WAIT_MS;
+		while (link_stats(_metadata).rx_dropped != dropped && now_ms() < end)
+			;
+		ASSERT_EQ(dropped, link_stats(_metadata).rx_dropped);
+	}
+	EXPECT_FALSE(zc_take_wait(&self->b, &self->b.s.rx, &d, QUIET_MS));
+	zc_refill(&self->b);
+	expect_back(_metadata, &self->b);
+}
+
 /* Named in the driver guide: no socket gets a queue pair. */
 TEST_F_TIMEOUT(habits, not_supported, 120)
 {
