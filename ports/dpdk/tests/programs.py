@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import testpmd
 from tap import result, skip
-from testpmd import PATIENCE, Testpmd, both, ping, run, set_up, veth
+from testpmd import PATIENCE, Testpmd, both, ping, run, set_up, veth, wait_for
 
 DIR = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 PLUGIN = DIR / "librte_net_tpacket4.so"
@@ -42,15 +42,6 @@ def install() -> None:
     shutil.copytree(drivers, copy, symlinks=True)
     shutil.copy(PLUGIN, copy)
     run("mount", "--bind", copy, drivers)
-
-
-def wait_for(condition: Callable[[], object]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 class Running(NamedTuple):

@@ -435,6 +435,94 @@ def test_lifecycle() -> None:
             again.quit()
 
 
+def wait_for(condition: Callable[[], object]) -> bool:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_mtu() -> None:
+    """An mbuf has a packet of the largest MTU, and a larger one is refused."""
+    for zerocopy, mtu in (1, 2176 - 128 - 256 - 18), (0, 2176 - 128 - 18):
+        mode = f"zerocopy={zerocopy}"
+        with (
+            veth(9000),
+            Testpmd([f"iface=v0,{mode}"], ("--forward-mode=rxonly",)) as pmd,
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock,
+        ):
+            sock.bind(("v1", 0))
+
+            def receives(size: int, name: str, count: int, pmd: Testpmd = pmd) -> bool:
+                tag = b"\x81\x00\x00\x01\x88\xb5"
+                sock.send(b"\x02" * 12 + tag + bytes(size - 18))
+                return wait_for(lambda: pmd.counters()[0][name] >= count)
+
+            notice = "MTU of 9000: an mbuf of mb_pool_0 holds" in pmd.log
+            result(notice, f"notice of a large MTU, {mode}", pmd.log[-2000:])
+            pmd(f"port config mtu 0 {mtu}")
+            pmd("start")
+            receives(mtu + 18, "RX-packets", 1)
+            ports = pmd.counters()
+            good = ports[0]["RX-packets"] == 1 and ports[0]["RX-bytes"] == mtu + 18
+            result(good, f"the largest MTU, {mode}", ports, pmd.log[-2000:])
+            text = pmd(f"port config mtu 0 {mtu + 1}")
+            now = int(Path("/sys/class/net/v0/mtu").read_text(encoding="ascii"))
+            good = "Set MTU failed" in text and "RX_OFFLOAD_SCATTER" in text
+            result(good and now == mtu, f"a larger MTU, {mode}", now, text)
+            run("ip", "link", "set", "v0", "mtu", "9000")
+            receives(3000, "RX-errors", 1)
+            ports = pmd.counters()
+            good = ports[0]["RX-errors"] == 1 and ports[0]["RX-bytes"] == mtu + 18
+            result(good, f"a packet that is dropped, {mode}", ports, pmd.log[-2000:])
+            pmd("stop")
+            pmd.quit()
+    args = ("--forward-mode=rxonly", "--mbuf-size=1024")
+    with veth(), Testpmd(["iface=v0"], args) as pmd:
+        good = "MTU of 1500: an mbuf of mb_pool_0 holds 896 bytes" in pmd.log
+        result(good, "mbufs for less than the MTU", pmd.log[-2000:])
+        pmd.quit()
+
+
+def test_rename() -> None:
+    """A port is an interface, whatever its name is."""
+    with veth(), Testpmd(both(), ("--forward-mode=io",)) as pmd:
+        for name, other in ("v0", "w0"), ("w0", "v0"):
+            run("ip", "link", "set", name, "name", other)
+            text = pmd("show port info 0")
+            result("Link status: up" in text, f"link of {other}", text)
+            pmd("port stop all")
+            pmd("port start all")
+            before = pmd.counters()[0]["RX-packets"]
+            pmd("start tx_first 1")
+            good = wait_for(lambda b=before: pmd.counters()[0]["RX-packets"] > b + 100)
+            pmd("stop")
+            result(good, f"{name} is renamed to {other}", pmd.log[-2000:])
+        pmd.quit()
+
+
+def test_notices() -> None:
+    """What an application may not expect of a port that has started"""
+    queues = (
+        "the port has 1 Rx queues: the kernel receives the packets of queues 1 to 1"
+    )
+    mbufs = "mb_pool_0 has 2000 mbufs, but the rings have room for 2112"
+    rings = ("--rxd=1024", "--txd=1024")
+    with veth(queues=2):
+        for options, args, expected in (
+            ("", (*rings, "--total-num-mbufs=2000"), {queues, mbufs}),
+            (",queue_count=1", rings, set()),
+            (",zerocopy=0", rings, set()),
+        ):
+            with Testpmd([f"iface=v0{options}"], args) as pmd:
+                pmd.quit()
+                found = {text for text in (queues, mbufs) if text in pmd.log}
+                good = found == expected
+                result(good, f"notices {options} {args}", found, pmd.log[-2000:])
+
+
 def test_queues() -> None:
     """Several queues, in copy mode by fanout"""
     for zerocopy in 1, 0:
@@ -528,6 +616,9 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_launch_times,
     test_ping,
     test_lifecycle,
+    test_mtu,
+    test_rename,
+    test_notices,
     test_queues,
     test_errors,
     test_version,

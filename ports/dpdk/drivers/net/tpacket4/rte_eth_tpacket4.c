@@ -42,6 +42,7 @@
 #include <bus_vdev_driver.h>
 #include <ethdev_driver.h>
 #include <ethdev_vdev.h>
+#include <rte_atomic.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
@@ -106,9 +107,13 @@
 #define TX_META_FLAGS	(RTE_MBUF_F_TX_L4_MASK | TX_SEG_FLAGS)
 
 RTE_LOG_REGISTER_DEFAULT(tpacket4_logtype, NOTICE);
+#define RTE_LOGTYPE_NET_TPACKET4 tpacket4_logtype
 
-#define LOG(level, fmt, ...) \
-	rte_log(RTE_LOG_ ## level, tpacket4_logtype, "net_tpacket4: " fmt "\n", ##__VA_ARGS__)
+/* DPDK has it since 24.03. */
+#ifndef RTE_LOG_LINE
+#define RTE_LOG_LINE(level, type, fmt, ...) RTE_LOG(level, type, fmt "\n", ##__VA_ARGS__)
+#endif
+#define LOG(level, ...) RTE_LOG_LINE(level, NET_TPACKET4, __VA_ARGS__)
 
 /* The memory of a mempool, registered once for all ports and queues of the process */
 struct pool_area {
@@ -136,7 +141,7 @@ static const struct {
 
 struct queue_pair;
 
-struct rx_queue {
+struct __rte_cache_aligned rx_queue {
 	struct tp4_ring ring;
 	struct rte_mempool *pool;
 	uint8_t *base;		/* of frame number 0, less pool_area.lead */
@@ -153,9 +158,9 @@ struct rx_queue {
 	bool skip;		/* the rest of a packet is dropped */
 	uint16_t nr;
 	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
-} __rte_cache_aligned;
+};
 
-struct tx_queue {
+struct __rte_cache_aligned tx_queue {
 	struct tp4_ring ring;
 	uint64_t *posted;	/* in copy mode: the frames that the kernel has, by slot */
 	struct rte_mempool *pool;	/* of the frames */
@@ -168,7 +173,7 @@ struct tx_queue {
 	uint16_t nr;
 	uint64_t packets, bytes, errors[RTE_DIM(tx_errors)];
 	uint64_t copied;
-} __rte_cache_aligned;
+};
 
 /* In memory that all processes share; the sockets are in dev->process_private. */
 struct queue_pair {
@@ -363,31 +368,47 @@ check_mbuf(struct rte_mempool *pool __rte_unused, void *opaque, void *m,
 		range->crossed = true;
 }
 
+/* Bytes from an mbuf to its frame, which starts at a multiple of UNIT, as mbufs do */
+static uint32_t
+get_lead(struct rte_mempool *pool)
+{
+	return RTE_ALIGN_CEIL(sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool), UNIT);
+}
+
+/* Returns the size of the frames in mbufs of a pool, or 0 if they cannot be frames. */
+static uint32_t
+get_frame_size(struct rte_mempool *pool)
+{
+	uint32_t end = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) +
+		       rte_pktmbuf_data_room_size(pool);
+	uint32_t lead = get_lead(pool);
+
+	if (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF)
+		return 0;
+	/* Zero-copy mode needs as much. */
+	return end < lead + OWN_FRAME ? 0 : RTE_ALIGN_FLOOR(end - lead, UNIT);
+}
+
 /* Registers the memory of a mempool. Returns 0, or a negative errno: packets are copied. */
 static int
 register_pool(struct pool_area *a, struct rte_mempool *pool, const struct sockaddr_un *broker)
 {
-	struct pool_range range = { .start = UINTPTR_MAX, .page = SIZE_MAX };
-	uint32_t head, buf_len = rte_pktmbuf_data_room_size(pool);
+	struct pool_range range = {
+		.start = UINTPTR_MAX, .page = SIZE_MAX,
+		.lead = get_lead(pool), .frame_size = get_frame_size(pool),
+	};
 
-	head = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool);
-	a->lead = RTE_ALIGN_CEIL(head, UNIT);
-	if (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF)
-		return -EINVAL;
-	buf_len -= RTE_MIN(buf_len, a->lead - head);
-	/* Zero-copy mode needs as much. */
-	if (buf_len < OWN_FRAME)
+	if (!range.frame_size)
 		return -EINVAL;
 	rte_mempool_mem_iter(pool, add_chunk, &range);
 	/* The chunks may lie apart, but not in memory that is mostly others'. */
 	if (range.start >= range.end || range.end - range.start > 2 * range.len)
 		return -ERANGE;
-	range.lead = a->lead;
-	range.frame_size = RTE_ALIGN_FLOOR(buf_len, UNIT);
 	rte_mempool_obj_iter(pool, check_mbuf, &range);
 	if (range.crossed)
 		return -EDOM;
 	a->pool = pool;
+	a->lead = range.lead;
 	a->area.addr = (uint8_t *)range.start;
 	a->area.len = range.end - range.start;
 	/* Secondary processes map the rings. */
@@ -489,10 +510,14 @@ static inline uint64_t
 read_desc(const struct tpacket4_desc *d)
 {
 #if defined(RTE_ARCH_64) && RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN
-	return __atomic_load_n(__tp4_word(d), __ATOMIC_ACQUIRE);
-#else
-	uint64_t flags = __atomic_load_n(&d->flags, __ATOMIC_ACQUIRE);
+	uint64_t state = *(volatile tp4_word *)__tp4_word(d);
 
+	rte_io_rmb();
+	return state;
+#else
+	uint64_t flags = *(const volatile uint8_t *)&d->flags;
+
+	rte_io_rmb();
 	return d->len | (uint64_t)d->offset << 32 | (uint64_t)d->error << 48 | flags << 56;
 #endif
 }
@@ -640,12 +665,12 @@ receive_rest(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb)
 		}
 		set_received(m, q->rearm, (uint16_t)(state >> 32), state);
 		m->ol_flags = 0;
-		q->bytes += (uint32_t)state;
 		if (state & DESC_META)
 			read_meta(m, (void *)((uint8_t *)m + q->lead));
 		m = add_segment(q, m, state & DESC_CONT);
 		if (!m)
 			continue;
+		q->bytes += m->pkt_len;
 		if (q->check_ip)
 			check_ipv4(m);
 		bufs[got++] = m;
@@ -945,8 +970,8 @@ next_slot(const struct tx_queue *q, const struct burst *b)
 }
 
 static __rte_always_inline void
-post(struct tx_queue *q, struct burst *b, uint64_t idx, uint32_t len, uint16_t offset,
-     uint8_t flags, const bool track)
+post_frame(struct tx_queue *q, struct burst *b, uint64_t idx, uint32_t len, uint16_t offset,
+	   uint8_t flags, const bool track)
 {
 	if (track && q->posted)
 		q->posted[(q->ring.q.avail_idx + b->posted) & q->ring.q.ring_mask] = idx;
@@ -1081,8 +1106,9 @@ send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 		seg->next = NULL;
 		seg->nb_segs = 1;
 		seg->pkt_len = !next;	/* see is_last() */
-		post(q, b, mbuf_to_idx(q->base, seg), seg->data_len,
-		     seg->data_off - q->data_offset, flags | (next ? TP4_PKT_CONT : 0), true);
+		post_frame(q, b, mbuf_to_idx(q->base, seg), seg->data_len,
+			   seg->data_off - q->data_offset, flags | (next ? TP4_PKT_CONT : 0),
+			   true);
 		flags = 0;
 	}
 	return true;
@@ -1117,8 +1143,8 @@ transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool met
 		if (unlikely(!slots_left(q, &b)))
 			break;
 		bytes += m->data_len;
-		post(q, &b, mbuf_to_idx(q->base, m), m->data_len,
-		     m->data_off - q->data_offset, 0, track);
+		post_frame(q, &b, mbuf_to_idx(q->base, m), m->data_len,
+			   m->data_off - q->data_offset, 0, track);
 	}
 	end_burst(q, &b);
 	kick_if_needed(q);
@@ -1172,7 +1198,8 @@ send_copy(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 		if (q->meta && !pos)
 			flags = write_meta((void *)frame, m);
 		*(uint32_t *)(frame + LAST_MARK) = left == n;
-		post(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0), false);
+		post_frame(q, b, idx, n, TP4_ZC_HEADROOM, flags | (left > n ? TP4_PKT_CONT : 0),
+			   false);
 		flags = 0;
 	}
 	q->bytes += m->pkt_len;
@@ -1247,10 +1274,15 @@ eth_tx_done_cleanup(void *queue, uint32_t max)
 
 /* --- the interface -------------------------------------------------------------------- */
 
+/* The interface may have got another name. */
 static int
 ask_interface(const struct port *port, unsigned long request, struct ifreq *ifr)
 {
-	strlcpy(ifr->ifr_name, port->iface, sizeof(ifr->ifr_name));
+	struct ifreq name = { .ifr_ifindex = port->ifindex };
+
+	if (ioctl(port->ctl, SIOCGIFNAME, &name))
+		return -errno;
+	memcpy(ifr->ifr_name, name.ifr_name, sizeof(ifr->ifr_name));
 	return ioctl(port->ctl, request, ifr) ? -errno : 0;
 }
 
@@ -1373,11 +1405,11 @@ eth_mac_addr_set(struct rte_eth_dev *dev, struct rte_ether_addr *addr)
 }
 
 static int
-eth_mtu_set(struct rte_eth_dev *dev, uint16_t mtu)
+set_mtu(const struct port *port, uint16_t mtu)
 {
 	struct ifreq ifr = { .ifr_mtu = mtu };
 
-	return ask_interface(dev->data->dev_private, SIOCSIFMTU, &ifr);
+	return ask_interface(port, SIOCSIFMTU, &ifr);
 }
 
 static int
@@ -1390,6 +1422,17 @@ get_mtu(const struct port *port)
 }
 
 /* --- start and stop of a queue pair --------------------------------------------------- */
+
+/* Returns the length of the longest packet that is received into one mbuf of a pool. */
+static uint32_t
+get_room(const struct port *port, struct rte_mempool *pool)
+{
+	uint32_t frame_size = get_frame_size(pool), len = rte_pktmbuf_data_room_size(pool);
+
+	if (frame_size)
+		return frame_size - HEADROOM - (port->zerocopy ? TP4_ZC_HEADROOM : 0);
+	return len - RTE_MIN(len, (uint32_t)HEADROOM);
+}
 
 static unsigned int
 nr_pairs(const struct rte_eth_dev *dev)
@@ -1407,6 +1450,45 @@ static struct tx_queue *
 tx_of(const struct rte_eth_dev *dev, unsigned int i)
 {
 	return i < dev->data->nb_tx_queues ? dev->data->tx_queues[i] : NULL;
+}
+
+#define TOO_LONG "%s: MTU of %d: an mbuf of %s holds %u bytes of a packet, " \
+		 "and longer ones need RTE_ETH_RX_OFFLOAD_SCATTER"
+
+/* Checks whether the mbufs of all queues hold packets of that MTU. */
+static int
+check_mtu(const struct rte_eth_dev *dev, int mtu, bool notice)
+{
+	const uint32_t max = mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN;
+	const struct port *port = dev->data->dev_private;
+	unsigned int i;
+
+	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER)
+		return 0;
+	for (i = 0; i < dev->data->nb_rx_queues; i++) {
+		const struct rx_queue *q = rx_of(dev, i);
+		uint32_t room;
+
+		if (!q)
+			continue;
+		room = get_room(port, q->pool);
+		if (max <= room)
+			continue;
+		if (notice)
+			LOG(NOTICE, TOO_LONG, port->iface, mtu, q->pool->name, room);
+		else
+			LOG(ERR, TOO_LONG, port->iface, mtu, q->pool->name, room);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+eth_mtu_set(struct rte_eth_dev *dev, uint16_t mtu)
+{
+	int err = check_mtu(dev, mtu, false);
+
+	return err ? err : set_mtu(dev->data->dev_private, mtu);
 }
 
 /* Are there offloads that need metadata? */
@@ -1733,9 +1815,10 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 		tp4_ring_fill(&rx->ring, 0, rx->nr);
 	err = tp4_bind(s, port->ifindex);
 	if (err)
-		return fail(port, pair, port->zerocopy ? "bind() in zero-copy mode (zerocopy=0?)" :
-			    "bind()", tp4_strerror(port->zerocopy ? TP4_IN_ZEROCOPY :
-						   TP4_IN_BIND, err));
+		return fail(port, pair, !port->zerocopy ? "bind()" :
+			    err == -EOPNOTSUPP ? "zero-copy mode (try zerocopy=0)" :
+			    "zero-copy mode",
+			    tp4_strerror(port->zerocopy ? TP4_IN_ZEROCOPY : TP4_IN_BIND, err));
 	/* bind() would check the privileges of this process. */
 	if (port->zerocopy && broker >= 0) {
 		err = ask_broker(broker, SOL_PACKET, PACKET_ZEROCOPY, port->start_queue + i + 1);
@@ -2112,6 +2195,45 @@ eth_stop(struct rte_eth_dev *dev)
 	return 0;
 }
 
+/* Says if a mempool may run dry, which the kernel counts as missed packets. */
+static void
+check_mbufs(const struct rte_eth_dev *dev, const struct rte_mempool *pool)
+{
+	const struct port *port = dev->data->dev_private;
+	const struct rx_queue *first = rx_of(dev, 0);
+	unsigned int i, room = 0;
+
+	for (i = 0; i < nr_pairs(dev); i++) {
+		const struct rx_queue *rx = rx_of(dev, i);
+		const struct tx_queue *tx = tx_of(dev, i);
+
+		if (rx && rx->pool == pool)
+			room += rx->nr + MAX_SPARE;
+		if (tx && (rx ? rx : first)->pool == pool)
+			room += tx->nr;
+	}
+	if (pool->size < room)
+		LOG(NOTICE, "%s: mempool %s has %u mbufs, but the rings have room for %u: packets "
+		    "are missed while it is empty", port->iface, pool->name, pool->size, room);
+}
+
+/* The port has started, but may not do all that the application expects. */
+static void
+give_notices(const struct rte_eth_dev *dev)
+{
+	const struct port *port = dev->data->dev_private;
+	int i, nr = dev->data->nb_rx_queues;
+
+	if (nr && nr < port->nr_queues && port->zerocopy)
+		LOG(NOTICE, "%s: the port has %d Rx queues: the kernel receives the packets of "
+		    "queues %d to %d", port->iface, nr, port->start_queue + nr,
+		    port->start_queue + port->nr_queues - 1);
+	check_mtu(dev, get_mtu(port), true);
+	for (i = 0; i < nr && !port->copied; i++)
+		if (!i || rx_of(dev, i)->pool != rx_of(dev, i - 1)->pool)
+			check_mbufs(dev, rx_of(dev, i)->pool);
+}
+
 static int
 eth_start(struct rte_eth_dev *dev)
 {
@@ -2120,6 +2242,9 @@ eth_start(struct rte_eth_dev *dev)
 	unsigned int i;
 	int err;
 
+	err = check_mtu(dev, dev->data->mtu, false);
+	if (err)
+		return err;
 	port->running = true;
 	/* ethdev sets the address that it has, and the interface may have another one since. */
 	if (!ask_interface(port, SIOCGIFHWADDR, &ifr))
@@ -2144,6 +2269,7 @@ eth_start(struct rte_eth_dev *dev)
 	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
 	offer_port(dev);
 	eth_link_update(dev, 0);
+	give_notices(dev);
 	return 0;
 fail:
 	eth_stop(dev);
@@ -2161,7 +2287,7 @@ eth_configure(struct rte_eth_dev *dev)
 
 	/* 1500 may only be the default of ethdev, so the MTU is raised, but not lowered. */
 	if (mtu > get_mtu(port)) {
-		err = eth_mtu_set(dev, mtu);
+		err = set_mtu(port, mtu);
 		if (err) {
 			LOG(ERR, "%s: MTU of %u: %s", port->iface, mtu, strerror(-err));
 			return err;
@@ -2310,8 +2436,30 @@ eth_read_time(struct rte_eth_dev *dev, uint64_t *clock)
 
 /* --- statistics ----------------------------------------------------------------------- */
 
+/* Since DPDK 25.11, the counters of queues are not in struct rte_eth_stats. */
+#if RTE_VER_YEAR * 100 + RTE_VER_MONTH < 2511
+#define eth_queue_stats rte_eth_stats
+#endif
+
+static void
+add_queue_stats(struct eth_queue_stats *stats, unsigned int i, const struct rx_queue *rx,
+		const struct tx_queue *tx)
+{
+	if (!stats || i >= RTE_ETHDEV_QUEUE_STAT_CNTRS)
+		return;
+	if (rx) {
+		stats->q_ipackets[i] = rx->packets;
+		stats->q_ibytes[i] = rx->bytes;
+		stats->q_errors[i] = rx->errors;
+	}
+	if (tx) {
+		stats->q_opackets[i] = tx->packets;
+		stats->q_obytes[i] = tx->bytes;
+	}
+}
+
 static int
-eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
+get_stats(struct rte_eth_dev *dev, struct rte_eth_stats *stats, struct eth_queue_stats *queues)
 {
 	struct port *port = dev->data->dev_private;
 	unsigned int i, j;
@@ -2334,20 +2482,27 @@ eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 			for (j = 0; j < RTE_DIM(tx_errors); j++)
 				stats->oerrors += tx->errors[j];
 		}
-		if (rx && i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
-			stats->q_ipackets[i] = rx->packets;
-			stats->q_ibytes[i] = rx->bytes;
-			stats->q_errors[i] = rx->errors;
-		}
-		if (tx && i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
-			stats->q_opackets[i] = tx->packets;
-			stats->q_obytes[i] = tx->bytes;
-		}
+		add_queue_stats(queues, i, rx, tx);
 	}
 	/* Packets that came back unsent were counted when they were posted. */
 	stats->opackets -= RTE_MIN(stats->oerrors, stats->opackets);
 	return 0;
 }
+
+#ifdef eth_queue_stats
+static int
+eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
+{
+	return get_stats(dev, stats, stats);
+}
+#else
+static int
+eth_stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats,
+	      struct eth_queue_stats *queues)
+{
+	return get_stats(dev, stats, queues);
+}
+#endif
 
 static int
 eth_stats_reset(struct rte_eth_dev *dev)
