@@ -6,14 +6,19 @@
  *	driver EAL-ARGUMENT... -- monitor SIZE
  *	driver EAL-ARGUMENT... -- segment ADDRESS
  *	driver EAL-ARGUMENT... -- stop SIZE
+ *	driver EAL-ARGUMENT... -- tags SIZE
  *
  * hold: an mbuf that the program holds never changes, while packets come and go. SIZE is that
  * of the mbufs' data.
- * monitor: the address for rte_power_monitor() says when a packet has come.
+ * monitor: the address for rte_power_monitor() says when a packet has come, and so do the
+ * status of descriptors and their count.
  * segment: sends UDP datagrams that the device segments, to a port of the Ethernet ADDRESS.
  * stop: a refused packet counts once, and at a stop, packets that wait for their launch times
- * are returned, although a later one has been sent.
+ * are returned, although a later one has been sent. The status of Tx descriptors is that of
+ * their packets.
+ * tags: the same as hold, and clones of the held mbufs are sent with a VLAN tag.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +47,7 @@
 #define DATAGRAM	4500
 #define SEGMENT		1000
 #define UDP_PORT	9000
+#define VLAN_TAG	7
 
 struct held {
 	struct rte_mbuf *m;
@@ -53,6 +59,7 @@ static struct rte_mempool *pool;
 static struct held held[NR_HELD];
 static struct rte_ether_addr peer;	/* of port 1, which may not be promiscuous at once */
 static uint64_t end;
+static bool tags;
 
 static void
 fail(const char *what)
@@ -194,10 +201,27 @@ hold(struct held *h, struct rte_mbuf *m)
 static struct rte_mbuf *
 refer(struct rte_mbuf *m, bool clone)
 {
-	if (clone)
-		return rte_pktmbuf_clone(m, pool);
-	rte_pktmbuf_refcnt_update(m, 1);
+	if (!clone) {
+		rte_pktmbuf_refcnt_update(m, 1);
+		return m;
+	}
+	m = rte_pktmbuf_clone(m, pool);
+	if (m && tags) {
+		m->ol_flags |= RTE_MBUF_F_TX_VLAN;
+		m->vlan_tci = VLAN_TAG;
+	}
 	return m;
+}
+
+static bool
+is_tagged(const struct rte_mbuf *m)
+{
+	const struct rte_ether_hdr *ether = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	const struct rte_vlan_hdr *vlan = (const void *)(ether + 1);
+
+	return ether->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN) &&
+	       vlan->vlan_tci == rte_cpu_to_be_16(VLAN_TAG) &&
+	       vlan->eth_proto == rte_cpu_to_be_16(ETHER_TYPE);
 }
 
 static void
@@ -214,10 +238,11 @@ overwrite(struct rte_mbuf *m)
 static void
 test_hold(void)
 {
-	unsigned int i, n, nr = 0, returned = 0;
+	unsigned int i, n, nr = 0, returned = 0, tagged = 0;
 	struct rte_mbuf *bufs[2 * BURST];
 
-	while (nr < NR_PACKETS || returned < NR_PACKETS / 4) {
+	while (nr < NR_PACKETS || returned < NR_PACKETS / 4 ||
+	       (tags && tagged < NR_PACKETS / 4)) {
 		if (rte_get_timer_cycles() > end)
 			fail("too few packets came");
 		for (i = 0; i < BURST; i++)
@@ -244,13 +269,17 @@ test_hold(void)
 		n = rte_eth_rx_burst(0, 0, bufs, RTE_DIM(bufs));
 		for (i = 0; i < n; i++) {
 			returned += is_mine(bufs[i]);
+			tagged += is_tagged(bufs[i]);
 			overwrite(bufs[i]);
 		}
 		rte_pktmbuf_free_bulk(bufs, n);
 	}
 	for (i = 0; i < NR_HELD; i++)
 		release(&held[i]);
-	printf("%u packets were held, and %u came back\n", nr, returned);
+	if (tagged && !tags)
+		fail("packets have got tags");
+	printf("%u packets were held, and %u came back, and %u with a tag\n", nr, returned,
+	       tagged);
 }
 
 /* Would rte_power_monitor() sleep? */
@@ -266,6 +295,18 @@ would_sleep(void)
 	return !cond.fn(*(volatile uint8_t *)cond.addr, cond.opaque);
 }
 
+static void
+check_rx_status(bool received)
+{
+	if ((rte_eth_rx_queue_count(1, 0) > 0) != received)
+		fail("rte_eth_rx_queue_count()");
+	if (rte_eth_rx_descriptor_status(1, 0, 0) !=
+	    (received ? RTE_ETH_RX_DESC_DONE : RTE_ETH_RX_DESC_AVAIL) ||
+	    rte_eth_rx_descriptor_status(1, 0, NR_DESC - 1) != RTE_ETH_RX_DESC_AVAIL ||
+	    rte_eth_rx_descriptor_status(1, 0, NR_DESC) != -EINVAL)
+		fail("rte_eth_rx_descriptor_status()");
+}
+
 /* More packets than the ring has slots */
 static void
 test_monitor(void)
@@ -276,6 +317,7 @@ test_monitor(void)
 	while (nr < 2 * NR_DESC + BURST) {
 		if (!would_sleep())
 			fail("it would not sleep without a packet");
+		check_rx_status(false);
 		m = make_packet();
 		send_or_free(0, &m, 1);
 		while (would_sleep()) {
@@ -283,6 +325,7 @@ test_monitor(void)
 				fail("it would sleep though a packet has come");
 			rte_delay_us_sleep(10);
 		}
+		check_rx_status(true);
 		if (rte_eth_rx_burst(1, 0, &m, 1) != 1)
 			fail("there is no packet when it would wake up");
 		nr += is_mine(m);
@@ -393,9 +436,36 @@ make_segments(unsigned int nr, uint16_t len)
 	return m;
 }
 
+/* The last one of three packets has been sent, and the others wait until @launch. */
+static void
+check_tx_status(uint64_t launch)
+{
+	int status[NR_DESC + 1], i;
+	uint64_t now;
+
+	while (rte_eth_tx_descriptor_status(0, 0, NR_DESC - 3) != RTE_ETH_TX_DESC_DONE) {
+		if (rte_get_timer_cycles() > end)
+			fail("a packet is not sent");
+		rte_delay_us_sleep(1000);
+	}
+	for (i = 0; i <= NR_DESC; i++)
+		status[i] = rte_eth_tx_descriptor_status(0, 0, i);
+	if (rte_eth_read_clock(0, &now))
+		fail("rte_eth_read_clock()");
+	if (status[NR_DESC] != -EINVAL)
+		fail("the ring has a descriptor more");
+	for (i = 0; i < NR_DESC - 2; i++)
+		if (status[i] != RTE_ETH_TX_DESC_DONE)
+			fail("a free descriptor is not done");
+	for (; i < NR_DESC; i++)
+		if (status[i] != RTE_ETH_TX_DESC_FULL && now < launch)
+			fail("a descriptor that has a packet is not full");
+}
+
 static void
 test_stop(void)
 {
+	const uint64_t delay = 5 * UINT64_C(1000000000);
 	struct rte_mbuf *bufs[3], *m = make_segments(5, MAX_LEN);
 	struct rte_eth_stats stats;
 	uint64_t now, flag;
@@ -416,11 +486,11 @@ test_stop(void)
 	for (i = 0; i < 2; i++) {
 		bufs[i]->ol_flags |= flag;
 		*RTE_MBUF_DYNFIELD(bufs[i], field, rte_mbuf_timestamp_t *) =
-			now + 5 * UINT64_C(1000000000);
+			now + delay;
 	}
 	if (rte_eth_tx_burst(0, 0, bufs, 3) != 3)
 		fail("the packets are not taken");
-	rte_delay_us_sleep(100000);
+	check_tx_status(now + delay);
 }
 
 int
@@ -443,6 +513,9 @@ main(int argc, char **argv)
 	offloads = segments ? segment : RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (stop)
 		offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+	tags = !strcmp(name, "tags");
+	if (tags)
+		offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
 	if (!segments)
 		size = atoi(arg);
 	pool = rte_pktmbuf_pool_create("mbufs", NR_MBUFS, 0, 0, size, SOCKET_ID_ANY);
@@ -461,7 +534,7 @@ main(int argc, char **argv)
 		test_stop();
 	else if (!strcmp(name, "monitor"))
 		test_monitor();
-	else if (!strcmp(name, "hold"))
+	else if (tags || !strcmp(name, "hold"))
 		test_hold();
 	else
 		fail("no such test");

@@ -348,11 +348,12 @@ def drive(devices: list[str], options: str, *args: str) -> str:
 
 
 def test_held() -> None:
-    """A packet that a program holds does not change."""
-    for options, size in KINDS:
-        with veth():
-            why = drive(["v0", "v1"], options, "hold", str(size))
-        result(not why, f"held mbufs of {size} bytes, {options}", why)
+    """A packet that a program holds does not change, also if others like it get a tag."""
+    for name in "hold", "tags":
+        for options, size in KINDS:
+            with veth():
+                why = drive(["v0", "v1"], options, name, str(size))
+            result(not why, f"{name}: mbufs of {size} bytes, {options}", why)
 
 
 def test_monitor() -> None:

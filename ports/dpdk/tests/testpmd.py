@@ -309,6 +309,86 @@ def test_offloads() -> None:
         )
 
 
+def test_capabilities() -> None:
+    """In zero-copy mode, those of the device"""
+    sums, tso, uso = {"UDP_CKSUM", "TCP_CKSUM"}, {"TCP_TSO"}, {"UDP_TSO"}
+    always = {"MULTI_SEGS", "VLAN_INSERT"}
+    tap = always | sums | tso | uso | {"SEND_ON_TIMESTAMP"}
+    with veth():
+        for off, zerocopy, expected in (
+            ("", 1, always | sums | tso | uso),
+            ("tx-udp-segmentation", 1, always | sums | tso),
+            ("tso", 1, always | sums),
+            ("tx", 1, always),
+            ("", 0, tap),
+        ):
+            if off:
+                run("ethtool", "-K", "v0", off, "off")
+            with Testpmd([f"iface=v0,zerocopy={zerocopy}"]) as pmd:
+                text = pmd("show port 0 tx_offload capabilities")
+                per_port = re.search(r"Per Port *:(.*)", text)
+                found = set(per_port[1].split()) if per_port else set()
+                pmd.quit()
+            title = f"Tx offloads, zerocopy={zerocopy} {off and off + ' off'}"
+            result(found == expected, title, found ^ expected, text)
+
+
+def test_tags() -> None:
+    """VLAN tags are removed from received packets, and inserted in sent ones."""
+    copied = "--mp-alloc=xbuf"
+    for mode, *more in ("zerocopy=1",), ("zerocopy=0",), ("zerocopy=1", copied):
+        title = " ".join((mode, *more))
+        args = ("--forward-mode=rxonly", "--rx-offloads=0x1", *more)
+        with veth(), Testpmd([f"iface=v0,{mode}"], args) as pmd:
+            pmd("set verbose 1")
+            pmd("start")
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+                sock.bind(("v1", 0))
+                sock.send(bytes(12) + b"\x81\x00\x00\x07\x88\xb5" + bytes(60))
+                sock.send(bytes(12) + b"\x88\xb5" + bytes(60))
+                sock.send(bytes(12) + b"\x81\x00")  # no room for a tag
+            # The stack, of which copy mode is a tap, drops the last one.
+            nr = 2 if mode == "zerocopy=0" else 3
+            wait_for(lambda p=pmd, n=nr: p.counters()[0]["RX-packets"] >= n)
+            pmd("stop")
+            pmd.quit()
+            found = re.findall(r"type=0x(\w+) - length=(\d+)", pmd.log)
+            expected = [("88b5", "74"), ("88b5", "74"), ("8100", "14")]
+            good = found == expected[:nr]
+            good &= pmd.log.count("RX_VLAN_STRIPPED") == 1 and "VLAN tci=0x7" in pmd.log
+            result(good, f"a tag is removed, {title}", found, pmd.log[-3000:])
+        args = ("--forward-mode=txonly", "--txpkts=200", *more)
+        with (
+            veth(),
+            Testpmd([f"iface=v0,{mode}"], args) as pmd,
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock,
+        ):
+            run(
+                "ip",
+                "link",
+                "add",
+                "link",
+                "v1",
+                "name",
+                "v1.7",
+                "type",
+                "vlan",
+                "id",
+                "7",
+            )
+            run("ip", "link", "set", "v1.7", "up")
+            sock.bind(("v1.7", 0x0800))
+            sock.settimeout(PATIENCE)
+            for command in "port stop 0", "tx_vlan set 0 7", "port start 0", "start":
+                pmd(command)
+            packets = [sock.recv(4096) for _ in range(100)]
+            pmd("stop")
+            good = all(len(p) == 200 and p[12:14] == b"\x08\x00" for p in packets)
+            result(good, f"a tag is inserted, {title}", packets[0], pmd.log[-2000:])
+            pmd.stop_ports(f"tags, {title}")
+            pmd.quit()
+
+
 def test_launch_times() -> None:
     """fq sends each packet at the time that testpmd asks for."""
     gap, nr = 20_000_000, 21  # nanoseconds, packets
@@ -612,6 +692,8 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_forwarding,
     test_sources,
     test_offloads,
+    test_capabilities,
+    test_tags,
     test_ip_checksum,
     test_launch_times,
     test_ping,

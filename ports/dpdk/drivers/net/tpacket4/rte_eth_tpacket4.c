@@ -154,7 +154,8 @@ struct __rte_cache_aligned rx_queue {
 	uint64_t packets, bytes, errors;
 	unsigned int lead;
 	uint32_t room;		/* for data that is copied to an mbuf */
-	bool busy_poll, scatter, meta, check_ip;
+	bool busy_poll, scatter, meta, check_ip, strip_tag;
+	bool finish;		/* finish_packet() has something to do */
 	bool skip;		/* the rest of a packet is dropped */
 	uint16_t nr;
 	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
@@ -164,6 +165,7 @@ struct __rte_cache_aligned tx_queue {
 	struct tp4_ring ring;
 	uint64_t *posted;	/* in copy mode: the frames that the kernel has, by slot */
 	struct rte_mempool *pool;	/* of the frames */
+	struct rte_mempool *copies;	/* of packets that are copied to get a tag */
 	uint8_t *base;
 	struct queue_pair *pair;
 	uint32_t frame_size;
@@ -200,6 +202,7 @@ struct port {
 	int start_queue, nr_queues;
 	int zerocopy, to_stack, busy_budget, qdisc_bypass, fanout_mode;
 	int clock;		/* of launch times */
+	uint64_t tx_offloads;
 	struct sockaddr_un broker;	/* of mr_sock; else the path is empty */
 	bool promiscuous, allmulticast;
 	bool running;
@@ -566,7 +569,7 @@ read_meta(struct rte_mbuf *m, const struct tpacket4_meta *meta)
 }
 
 /* Checks the checksum of an IPv4 header, of which the kernel's metadata say nothing. */
-static __rte_noinline void
+static void
 check_ipv4(struct rte_mbuf *m)
 {
 	const uint32_t layers = RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK;
@@ -581,6 +584,17 @@ check_ipv4(struct rte_mbuf *m)
 		m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
 	else
 		m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
+}
+
+/* Offloads that the driver does itself */
+static __rte_noinline void
+finish_packet(const struct rx_queue *q, struct rte_mbuf *m)
+{
+	if (q->check_ip)
+		check_ipv4(m);
+	/* rte_vlan_strip() does not look at the length. */
+	if (q->strip_tag && rte_pktmbuf_data_len(m) >= RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
+		rte_vlan_strip(m);
 }
 
 /* Adds a frame to a packet. Returns the packet if it is complete, else NULL. */
@@ -671,8 +685,8 @@ receive_rest(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb)
 		if (!m)
 			continue;
 		q->bytes += m->pkt_len;
-		if (q->check_ip)
-			check_ipv4(m);
+		if (q->finish)
+			finish_packet(q, m);
 		bufs[got++] = m;
 	}
 	return got;
@@ -766,8 +780,8 @@ copy_rest(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb)
 		q->next++;
 		if (!m)
 			continue;
-		if (q->check_ip)
-			check_ipv4(m);
+		if (q->finish)
+			finish_packet(q, m);
 		bufs[got++] = m;
 	}
 	return got;
@@ -801,8 +815,8 @@ take_packet(const struct rx_queue *q, uint8_t *base, uint64_t rearm, struct tpac
 	}
 	if (meta && state & DESC_META)
 		read_meta(m, (void *)frame);
-	if (meta && q->check_ip)
-		check_ipv4(m);
+	if (meta && q->finish)
+		finish_packet(q, m);
 	return m;
 }
 
@@ -876,7 +890,54 @@ eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 	return receive(queue, bufs, nb, true, true);
 }
 
+/* Of rte_eth_rx_queue_count() */
+#if RTE_VER_YEAR * 100 + RTE_VER_MONTH < 2511
+typedef uint32_t queue_count_t;
+#else
+typedef int queue_count_t;
+#endif
+
+/* Returns the number of slots that have a packet, or the error of one. */
+static queue_count_t
+eth_rx_queue_count(void *queue)
+{
+	const struct rx_queue *q = queue;
+	const struct tp4_ring *r = &q->ring;
+	unsigned int n = 0;
+
+	while (n < q->nr && !(read_desc(&r->q.ring[(q->next + n) & r->q.ring_mask]) & DESC_KERNEL))
+		n++;
+	return n;
+}
+
+static int
+eth_rx_descriptor_status(void *queue, uint16_t offset)
+{
+	const struct rx_queue *q = queue;
+	const struct tp4_ring *r = &q->ring;
+
+	if (offset >= q->nr)
+		return -EINVAL;
+	return read_desc(&r->q.ring[(q->next + offset) & r->q.ring_mask]) & DESC_KERNEL ?
+	       RTE_ETH_RX_DESC_AVAIL : RTE_ETH_RX_DESC_DONE;
+}
+
 /* --- Tx ------------------------------------------------------------------------------- */
+
+/* The free slots come first, then those that have been posted for the longest time. */
+static int
+eth_tx_descriptor_status(void *queue, uint16_t offset)
+{
+	const struct tx_queue *q = queue;
+	const struct tpacket4_queue *r = &q->ring.q;
+
+	if (offset >= q->nr)
+		return -EINVAL;
+	if (offset < r->num_free)
+		return RTE_ETH_TX_DESC_DONE;
+	return read_desc(&r->ring[(r->avail_idx + offset) & r->ring_mask]) & DESC_KERNEL ?
+	       RTE_ETH_TX_DESC_FULL : RTE_ETH_TX_DESC_DONE;
+}
 
 static void
 count_tx_error(struct tx_queue *q, uint8_t err)
@@ -1009,6 +1070,12 @@ needs_meta(const struct rte_mbuf *m)
 	return m->ol_flags & (TX_META_FLAGS | launch_flag);
 }
 
+static inline bool
+wants_tag(const struct rte_mbuf *m)
+{
+	return m->ol_flags & RTE_MBUF_F_TX_VLAN;
+}
+
 /* Writes the metadata of a packet that asks for it. Returns the descriptor's flag. */
 static uint8_t
 write_meta(struct tpacket4_meta *meta, const struct rte_mbuf *m)
@@ -1058,13 +1125,13 @@ copy_to_pool(struct tx_queue *q, const struct rte_mbuf *from)
 	return m;
 }
 
-/* Drops a packet that the ring or a frame can never hold. */
+/* Drops a packet that can never be sent. */
 static bool
-drop_packet(struct tx_queue *q, struct rte_mbuf *m, struct rte_mbuf *copy)
+drop_packet(struct tx_queue *q, struct rte_mbuf *m, struct rte_mbuf *copy, uint8_t err)
 {
 	rte_pktmbuf_free(copy);
 	rte_pktmbuf_free(m);
-	count_tx_error(q, EMSGSIZE);
+	count_tx_error(q, err);
 	return true;
 }
 
@@ -1086,11 +1153,11 @@ send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 		for (seg = copy; seg && is_frame(q, seg, 0); seg = seg->next)
 			;
 		if (seg)
-			return drop_packet(q, m, copy);
+			return drop_packet(q, m, copy, EMSGSIZE);
 	}
 	if ((copy ? copy : m)->nb_segs > slots_left(q, b)) {
 		if ((copy ? copy : m)->nb_segs > q->nr)
-			return drop_packet(q, m, copy);
+			return drop_packet(q, m, copy, EMSGSIZE);
 		rte_pktmbuf_free(copy);
 		return false;
 	}
@@ -1111,6 +1178,32 @@ send_slow(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 			   true);
 		flags = 0;
 	}
+	return true;
+}
+
+/* Sends a packet with the VLAN tag that it asks for. Returns whether it was taken. */
+static __rte_noinline bool
+send_tagged(struct tx_queue *q, struct burst *b, struct rte_mbuf *m,
+	    bool (*send)(struct tx_queue *q, struct burst *b, struct rte_mbuf *m))
+{
+	struct rte_mbuf *copy;
+
+	/* If there is no room, it should stay as it is. */
+	if (m->nb_segs > slots_left(q, b) && m->nb_segs <= q->nr)
+		return false;
+	if (!rte_vlan_insert(&m))
+		return send(q, b, m);
+	/* Its memory is that of other packets, too, or has no room before the data. */
+	copy = q->copies ? rte_pktmbuf_copy(m, q->copies, 0, UINT32_MAX) : NULL;
+	if (!copy)
+		return false;
+	if (rte_vlan_insert(&copy))
+		return drop_packet(q, m, copy, EINVAL);
+	if (!send(q, b, copy)) {
+		rte_pktmbuf_free(copy);
+		return false;
+	}
+	rte_pktmbuf_free(m);
 	return true;
 }
 
@@ -1135,8 +1228,9 @@ transmit(struct tx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool met
 		struct rte_mbuf *m = bufs[i];
 
 		if (unlikely(m->nb_segs != 1 || !is_frame(q, m, 0) ||
-			     (meta && needs_meta(m)))) {
-			if (!send_slow(q, &b, m))
+			     (meta && (needs_meta(m) || wants_tag(m))))) {
+			if (meta && wants_tag(m) ? !send_tagged(q, &b, m, send_slow) :
+						   !send_slow(q, &b, m))
 				break;
 			continue;
 		}
@@ -1183,7 +1277,7 @@ send_copy(struct tx_queue *q, struct burst *b, struct rte_mbuf *m)
 
 	n = (left + room - 1) / room;
 	if (n > q->nr)
-		return drop_packet(q, m, NULL);
+		return drop_packet(q, m, NULL, EMSGSIZE);
 	if (n > slots_left(q, b))
 		return false;
 	for (; left; pos += n, left -= n) {
@@ -1218,8 +1312,10 @@ eth_tx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 
 	if (q->ring.q.num_free < q->low + nb)
 		free_sent(q, UINT_MAX);
-	for (i = 0; i < nb && send_copy(q, &b, bufs[i]); i++)
-		;
+	for (i = 0; i < nb; i++)
+		if (wants_tag(bufs[i]) ? !send_tagged(q, &b, bufs[i], send_copy) :
+					 !send_copy(q, &b, bufs[i]))
+			break;
 	end_burst(q, &b);
 	kick_if_needed(q);
 	q->packets += i;
@@ -1545,6 +1641,8 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	q->busy_poll = busy_poll;
 	q->scatter = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER;
 	q->check_ip = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	q->strip_tag = dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+	q->finish = q->check_ip || q->strip_tag;
 	q->meta = wants_meta(dev);
 	q->head = NULL;
 	q->skip = false;
@@ -1576,6 +1674,7 @@ set_up_tx(struct tx_queue *q, const struct rte_eth_dev *dev)
 	q->low = q->nr / 2;
 	q->meta = wants_meta(dev);
 	q->pool = shared ? shared->pool : NULL;
+	q->copies = rx ? rx->pool : rx_of(dev, 0) ? rx_of(dev, 0)->pool : NULL;
 	if (shared) {
 		q->lead = shared->lead;
 		q->base = shared->area.addr - q->lead;
@@ -1896,12 +1995,20 @@ static void
 set_functions(struct rte_eth_dev *dev)
 {
 	const struct port *port = dev->data->dev_private;
-	bool meta = wants_meta(dev);
+	bool rx_meta = wants_meta(dev), tx_meta = rx_meta;
 
-	dev->rx_pkt_burst = port->copied ? eth_rx_copy : meta ? eth_rx_meta : eth_rx;
+	/* The functions for metadata see to tags, too. */
+	if (dev->data->dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP)
+		rx_meta = true;
+	if (dev->data->dev_conf.txmode.offloads & RTE_ETH_TX_OFFLOAD_VLAN_INSERT)
+		tx_meta = true;
+	dev->rx_pkt_burst = port->copied ? eth_rx_copy : rx_meta ? eth_rx_meta : eth_rx;
 	dev->tx_pkt_burst = port->copied ? eth_tx_copy : !port->zerocopy ? eth_tx_tap :
-			    meta ? eth_tx_meta : eth_tx;
+			    tx_meta ? eth_tx_meta : eth_tx;
 	dev->tx_pkt_prepare = eth_tx_prepare;
+	dev->rx_queue_count = eth_rx_queue_count;
+	dev->rx_descriptor_status = eth_rx_descriptor_status;
+	dev->tx_descriptor_status = eth_tx_descriptor_status;
 }
 
 static void
@@ -2038,6 +2145,9 @@ update_functions(struct rte_eth_dev *dev)
 	ops->rx_pkt_burst = dev->rx_pkt_burst;
 	ops->tx_pkt_burst = dev->tx_pkt_burst;
 	ops->tx_pkt_prepare = dev->tx_pkt_prepare;
+	ops->rx_queue_count = dev->rx_queue_count;
+	ops->rx_descriptor_status = dev->rx_descriptor_status;
+	ops->tx_descriptor_status = dev->tx_descriptor_status;
 }
 
 /* The primary process may have closed the port: then dev->data is empty. */
@@ -2050,6 +2160,9 @@ unmap_port(struct rte_eth_dev *dev)
 	dev->rx_pkt_burst = rte_eth_pkt_burst_dummy;
 	dev->tx_pkt_burst = rte_eth_pkt_burst_dummy;
 	dev->tx_pkt_prepare = rte_eth_pkt_burst_dummy;
+	dev->rx_queue_count = NULL;
+	dev->rx_descriptor_status = NULL;
+	dev->tx_descriptor_status = NULL;
 	update_functions(dev);
 	remove_interrupts(dev);
 	for (i = 0; i < nr_sockets[dev - rte_eth_devices]; i++)
@@ -2324,11 +2437,9 @@ eth_infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	info->default_txportconf.ring_size = DEFAULT_DESC;
 	info->default_rxportconf.burst_size = 64;
 	info->default_txportconf.burst_size = 64;
-	info->rx_offload_capa = RX_META_OFFLOADS | RTE_ETH_RX_OFFLOAD_SCATTER;
-	info->tx_offload_capa = TX_META_OFFLOADS | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	/* A queueing discipline waits for the launch time. */
-	if (!port->zerocopy && !port->qdisc_bypass)
-		info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+	info->rx_offload_capa = RX_META_OFFLOADS | RTE_ETH_RX_OFFLOAD_SCATTER |
+				RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+	info->tx_offload_capa = port->tx_offloads;
 	/* The device hashes by the kernel's key and functions. */
 	info->flow_type_rss_offloads = 0;
 	return 0;
@@ -2737,6 +2848,90 @@ count_queues(const struct port *port)
 		       RTE_MIN(channels.rx_count, channels.tx_count));
 }
 
+#define MAX_FEATURES	1024
+
+/* Which of the device's features are on, by ethtool's names */
+struct features {
+	struct {
+		struct ethtool_sset_info head;
+		uint32_t nr;
+	} set;
+	struct {
+		struct ethtool_gstrings head;
+		char name[MAX_FEATURES][ETH_GSTRING_LEN];
+	} strings;
+	struct {
+		struct ethtool_gfeatures head;
+		struct ethtool_get_features_block block[MAX_FEATURES / 32];
+	} state;
+};
+
+static int
+read_features(const struct port *port, struct features *f)
+{
+	struct ifreq ifr = { .ifr_data = (void *)&f->set };
+	int err;
+
+	f->set.head.cmd = ETHTOOL_GSSET_INFO;
+	f->set.head.sset_mask = UINT64_C(1) << ETH_SS_FEATURES;
+	err = ask_interface(port, SIOCETHTOOL, &ifr);
+	if (err)
+		return err;
+	if (f->set.nr > MAX_FEATURES)
+		return -E2BIG;
+	f->strings.head.cmd = ETHTOOL_GSTRINGS;
+	f->strings.head.string_set = ETH_SS_FEATURES;
+	f->strings.head.len = f->set.nr;
+	ifr.ifr_data = (void *)&f->strings;
+	err = ask_interface(port, SIOCETHTOOL, &ifr);
+	if (err)
+		return err;
+	f->state.head.cmd = ETHTOOL_GFEATURES;
+	f->state.head.size = RTE_DIM(f->state.block);
+	ifr.ifr_data = (void *)&f->state;
+	return ask_interface(port, SIOCETHTOOL, &ifr);
+}
+
+static bool
+has_feature(const struct features *f, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->set.nr; i++)
+		if (!strncmp(f->strings.name[i], name, ETH_GSTRING_LEN))
+			return f->state.block[i / 32].active & 1u << i % 32;
+	return false;
+}
+
+/* In copy mode, the kernel does what the device cannot do. */
+static uint64_t
+get_tx_offloads(const struct port *port)
+{
+	uint64_t found = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+	struct features *f;
+
+	if (!port->zerocopy) {
+		found |= TX_META_OFFLOADS;
+		/* A queueing discipline waits for the launch time. */
+		if (!port->qdisc_bypass)
+			found |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+		return found;
+	}
+	f = calloc(1, sizeof(*f));
+	if (f && !read_features(port, f) &&
+	    (has_feature(f, "tx-checksum-ip-generic") ||
+	     (has_feature(f, "tx-checksum-ipv4") && has_feature(f, "tx-checksum-ipv6")))) {
+		found |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+		if (has_feature(f, "tx-tcp-segmentation") &&
+		    has_feature(f, "tx-tcp6-segmentation"))
+			found |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
+		if (has_feature(f, "tx-udp-segmentation"))
+			found |= RTE_ETH_TX_OFFLOAD_UDP_TSO;
+	}
+	free(f);
+	return found;
+}
+
 static int
 parse_arguments(struct port *port, const char *text)
 {
@@ -2814,6 +3009,7 @@ init_port(struct port *port, int numa_node)
 		err = -EINVAL;
 		goto close;
 	}
+	port->tx_offloads = get_tx_offloads(port);
 	if (!port->nr_queues)
 		port->nr_queues = RTE_MIN(queues - port->start_queue, MAX_PAIRS);
 	err = -ENOMEM;
