@@ -119,6 +119,14 @@ class Testpmd:
             else text + self.read_more()
         )
 
+    def says(self, text: str) -> bool:
+        """Reads until it has said that, without a command."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.log and time.monotonic() < end and not self.ended():
+            if select.select([self.tty], [], [], 1)[0]:
+                self.log += os.read(self.tty, 65536).decode(errors="replace")
+        return text in self.log
+
     def read_more(self) -> str:
         return self.read() if select.select([self.tty], [], [], 0.2)[0] else ""
 
@@ -480,7 +488,7 @@ def test_lifecycle() -> None:
         text = pmd("show port info 0")
         result("net_tpacket4" in text, f"port detach and attach, {rounds} times", text)
         pmd.quit()
-    with veth(), Testpmd(both(), ("--forward-mode=io",)) as pmd:
+    with veth(), Testpmd(both(), ("--forward-mode=io", "--no-rmv-interrupt")) as pmd:
         pmd("start tx_first 1")
         for state in "down", "up":
             run("ip", "link", "set", "v1", state)
@@ -522,6 +530,30 @@ def wait_for(condition: Callable[[], object]) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+def test_events() -> None:
+    """testpmd prints events, and detaches a port whose interface was removed."""
+    with veth(), Testpmd(both()) as pmd:
+        for state in "down", "up":
+            before = pmd.log.count("Port 0: link state change event")
+            run("ip", "link", "set", "v1", state)
+
+            def changed(before: int = before, state: str = state) -> bool:
+                text = pmd("show port info 0")
+                count = pmd.log.count("Port 0: link state change event")
+                return count > before and f"Link status: {state}" in text
+
+            result(wait_for(changed), f"event of link {state}", pmd.log[-2000:])
+        pmd("port stop all")
+        pmd("port start all")
+        run("ip", "link", "del", "v0")
+        good = pmd.says("Now total ports is 0")
+        good &= all(f"Port {i}: device removal event" in pmd.log for i in range(2))
+        result(good, "event of removal", pmd.log[-3000:])
+        free, size = pmd.free_mbufs()
+        result(free == size, "event of removal: all mbufs are free", free, size)
+        result(not pmd.quit(), "event of removal: it ends", pmd.log[-2000:])
 
 
 def test_mtu() -> None:
@@ -698,6 +730,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_launch_times,
     test_ping,
     test_lifecycle,
+    test_events,
     test_mtu,
     test_rename,
     test_notices,

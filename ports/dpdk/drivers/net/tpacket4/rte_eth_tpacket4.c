@@ -34,6 +34,8 @@
 #include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/net_tstamp.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
 
@@ -204,8 +206,10 @@ struct port {
 	int clock;		/* of launch times */
 	uint64_t tx_offloads;
 	struct sockaddr_un broker;	/* of mr_sock; else the path is empty */
+	struct rte_intr_handle *events;	/* of the primary: netlink messages */
 	bool promiscuous, allmulticast;
 	bool running;
+	bool removed;		/* the application has been told */
 	bool offered;		/* secondary processes can get the sockets */
 	bool copied;		/* packets are copied to an area of the primary process */
 };
@@ -1450,6 +1454,80 @@ eth_is_removed(struct rte_eth_dev *dev)
 	return !if_indextoname(port->ifindex, name);
 }
 
+/* --- events --------------------------------------------------------------------------- */
+
+/*
+ * In the interrupt thread: an interface has changed. The messages are not read, as the kernel
+ * can drop some of them.
+ */
+static void
+handle_events(void *arg)
+{
+	struct rte_eth_dev *dev = arg;
+	const struct rte_intr_conf *conf = &dev->data->dev_conf.intr_conf;
+	struct port *port = dev->data->dev_private;
+	int fd = rte_intr_fd_get(port->events);
+	char message[8192];
+	ssize_t n;
+
+	do
+		n = recv(fd, message, sizeof(message), 0);
+	while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));
+	if (!eth_link_update(dev, 0) && conf->lsc)
+		rte_eth_dev_callback_process(dev, RTE_ETH_EVENT_INTR_LSC, NULL);
+	if (eth_is_removed(dev) && conf->rmv && !port->removed) {
+		port->removed = true;
+		rte_eth_dev_callback_process(dev, RTE_ETH_EVENT_INTR_RMV, NULL);
+	}
+}
+
+static void
+stop_events(struct rte_eth_dev *dev)
+{
+	struct port *port = dev->data->dev_private;
+
+	if (!port->events)
+		return;
+	rte_intr_callback_unregister_sync(port->events, handle_events, dev);
+	close(rte_intr_fd_get(port->events));
+	rte_intr_instance_free(port->events);
+	port->events = NULL;
+}
+
+static int
+start_events(struct rte_eth_dev *dev)
+{
+	const struct rte_intr_conf *conf = &dev->data->dev_conf.intr_conf;
+	const struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+	struct port *port = dev->data->dev_private;
+	int fd, err = -ENOMEM;
+
+	if (!conf->lsc && !conf->rmv)
+		return 0;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr))) {
+		err = -errno;
+		goto close;
+	}
+	port->events = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	if (!port->events)
+		goto close;
+	if (rte_intr_type_set(port->events, RTE_INTR_HANDLE_EXT) ||
+	    rte_intr_fd_set(port->events, fd))
+		goto free;
+	err = rte_intr_callback_register(port->events, handle_events, dev);
+	if (!err)
+		return 0;
+free:
+	rte_intr_instance_free(port->events);
+	port->events = NULL;
+close:
+	close(fd);
+	return err;
+}
+
 /* The kernel counts memberships, and ethdev asks for them again at each start. */
 static int
 set_membership(struct rte_eth_dev *dev, int type, bool on)
@@ -2298,6 +2376,7 @@ eth_stop(struct rte_eth_dev *dev)
 
 	if (!port->running)
 		return 0;
+	stop_events(dev);
 	revoke_port(dev);
 	port->running = false;
 	dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
@@ -2376,6 +2455,11 @@ eth_start(struct rte_eth_dev *dev)
 		}
 	if (dev->data->dev_conf.intr_conf.rxq && add_interrupts(dev)) {
 		LOG(ERR, "%s: no memory for the interrupts", port->iface);
+		goto fail;
+	}
+	err = start_events(dev);
+	if (err) {
+		LOG(ERR, "%s: no events of the interface: %s", port->iface, strerror(-err));
 		goto fail;
 	}
 	set_functions(dev);
@@ -3122,7 +3206,8 @@ tpacket4_probe(struct rte_vdev_device *vdev)
 	dev->data->dev_link = no_link;
 	dev->data->mac_addrs = &port->mac;
 	dev->data->mtu = RTE_MIN(get_mtu(port), UINT16_MAX - RTE_ETHER_HDR_LEN);
-	dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
+	dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC |
+				RTE_ETH_DEV_INTR_RMV;
 	dev->dev_ops = &eth_ops;
 	dev->rx_pkt_burst = eth_rx;
 	dev->tx_pkt_burst = eth_tx;
