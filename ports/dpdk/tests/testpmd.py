@@ -684,6 +684,14 @@ def test_errors() -> None:
                     f"error of {vdev or 'no option'}",
                     pmd.log[-1500:],
                 )
+        for queue in "rxq", "txq":
+            with Testpmd(["iface=v0"]) as pmd:
+                pmd("port stop 0")
+                pmd(f"port 0 {queue} 0 deferred_start on")
+                text = pmd("port start 0")
+                good = "all queues are started with the port" in text
+                result(good, f"error of deferred_start, {queue}", text)
+                pmd.quit()
         with Testpmd(["iface=v0"]) as first, Testpmd(["iface=v0"]) as second:
             second.quit()
             busy = "in use" in second.log or "busy" in second.log

@@ -2537,12 +2537,16 @@ ring_size(uint16_t nr)
 
 static int
 eth_rx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
-		   unsigned int socket __rte_unused,
-		   const struct rte_eth_rxconf *conf __rte_unused, struct rte_mempool *pool)
+		   unsigned int socket __rte_unused, const struct rte_eth_rxconf *conf,
+		   struct rte_mempool *pool)
 {
 	struct port *port = dev->data->dev_private;
 	struct rx_queue *q = &port->pairs[i].rx;
 
+	if (conf->rx_deferred_start) {
+		LOG(ERR, "%s: all queues are started with the port", port->iface);
+		return -ENOTSUP;
+	}
 	q->nr = ring_size(nr);
 	q->pool = pool;
 	dev->data->rx_queues[i] = q;
@@ -2551,12 +2555,15 @@ eth_rx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
 
 static int
 eth_tx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
-		   unsigned int socket __rte_unused,
-		   const struct rte_eth_txconf *conf __rte_unused)
+		   unsigned int socket __rte_unused, const struct rte_eth_txconf *conf)
 {
 	struct port *port = dev->data->dev_private;
 	struct tx_queue *q = &port->pairs[i].tx;
 
+	if (conf->tx_deferred_start) {
+		LOG(ERR, "%s: all queues are started with the port", port->iface);
+		return -ENOTSUP;
+	}
 	q->nr = ring_size(nr);
 	dev->data->tx_queues[i] = q;
 	return 0;
