@@ -19,15 +19,18 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -618,21 +621,27 @@ static int overload(void)
 static int nonblocking(void)
 {
 	pcap_t *p = must_open((struct want){ .immediate = 1 });
+	struct epoll_event event = { .events = EPOLLIN };
 	struct pollfd pfd = { .events = POLLIN };
 	unsigned int have = 0;
-	int i;
+	int i, epfd;
 
 	pfd.fd = pcap_get_selectable_fd(p);
 	check(pfd.fd >= 0, "no fd");
+	epfd = epoll_create1(EPOLL_CLOEXEC);
+	check(!epoll_ctl(epfd, EPOLL_CTL_ADD, pfd.fd, &event), "epoll_ctl()");
 	check(!pcap_setnonblock(p, 1, errbuf), "%s", errbuf);
 	check(pcap_getnonblock(p, errbuf) == 1, "%s", errbuf);
 	for (i = 0; i < 5; i++) {
 		check(!pcap_dispatch(p, -1, count, (void *)&have), "not 0");
 		check(!poll(&pfd, 1, 50), "readable, but empty");
+		check(!epoll_wait(epfd, &event, 1, 0), "epoll: readable");
 		send_one(peer_fd, PLAIN, i, 100);
 		send_one(peer_fd, PLAIN, i, 100);
 		check(poll(&pfd, 1, PATIENCE) == 1 && pfd.revents == POLLIN,
 		      "not readable: %x", pfd.revents);
+		check(epoll_wait(epfd, &event, 1, PATIENCE) == 1 &&
+		      event.events == EPOLLIN, "epoll: %x", event.events);
 		/* one at a time: the other one is still to be told of */
 		check(pcap_dispatch(p, 1, count, (void *)&have) == 1, "not 1");
 		check(poll(&pfd, 1, PATIENCE) == 1, "not readable");
@@ -640,8 +649,17 @@ static int nonblocking(void)
 			check(pcap_dispatch(p, -1, count, (void *)&have) >= 0,
 			      "%s", pcap_geterr(p));
 	}
+	close(epfd);
 	close_handle(p);
 	return 1;
+}
+
+static pcap_t *to_break;
+
+static void on_alarm(int signum)
+{
+	(void)signum;
+	pcap_breakloop(to_break);
 }
 
 static void *break_later(void *arg)
@@ -651,16 +669,25 @@ static void *break_later(void *arg)
 	return NULL;
 }
 
-static int breaks(void)
+static int breaks(bool by_signal)
 {
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval soon = { .it_value.tv_usec = 100000 };
 	pcap_t *p = must_open((struct want){});
 	unsigned int have = 0;
 	pthread_t thread;
 	int rc;
 
-	pthread_create(&thread, NULL, break_later, p);
+	to_break = p;
+	if (by_signal) {
+		check(!sigaction(SIGALRM, &action, NULL), "sigaction()");
+		check(!setitimer(ITIMER_REAL, &soon, NULL), "setitimer()");
+	} else {
+		pthread_create(&thread, NULL, break_later, p);
+	}
 	rc = pcap_loop(p, -1, count, (void *)&have);
-	pthread_join(thread, NULL);
+	if (!by_signal)
+		pthread_join(thread, NULL);
 	check(rc == PCAP_ERROR_BREAK, "%d", rc);
 	/* and goes on */
 	send_one(peer_fd, PLAIN, 0, 100);
@@ -1164,7 +1191,8 @@ int main(int argc, char **argv)
 		result(late_statistics(), "received is never less than delivered");
 	result(overload(), "what is received is delivered or counted as dropped");
 	result(nonblocking(), "non-blocking, and a descriptor to wait for");
-	result(breaks(), "pcap_breakloop() of another thread");
+	result(breaks(false), "pcap_breakloop() of another thread");
+	result(breaks(true), "pcap_breakloop() of a signal handler");
 	result(callback_changes(), "what a callback changes holds from the next packet on");
 	result(dumps(), "pcap_dump() writes what it was given");
 	result(one_by_one(), "pcap_next_ex() one by one");
