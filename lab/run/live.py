@@ -109,7 +109,8 @@ def boot(release: str, kind: str, nic: str, others: list[str]) -> Result:
         "-k",
         build("stock", "kernel", release)[-1],
     ]
-    command += ["-l", str(log), "-t", str(TIMEOUT)]
+    # The log has what a suspended console would lose.
+    command += ["-l", str(log), "-t", str(TIMEOUT), "-a", "no_console_suspend"]
     if nic:
         command += ["--nic", nic]
     if nic == "xl710":
