@@ -16,6 +16,7 @@
 
 #include <asm/ibt.h>
 #include <asm/orc_types.h>
+#include <linux/dma-mapping.h>
 #include <linux/ftrace.h>
 #include <linux/linkage.h>
 #include <linux/list.h>
@@ -94,6 +95,42 @@ static void live_fill(struct xsk_buff_pool *pool, u32 nr)
 	}
 }
 
+/* Get the frames that the driver has returned. */
+static u32 live_alloc_reused(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
+			     u32 max)
+{
+	struct xdp_buff_xsk *xskb;
+	u32 i, nr;
+
+	nr = min(max, pool->free_list_cnt);
+	for (i = 0; i < nr; i++) {
+		xskb = list_first_entry(&pool->free_list, struct xdp_buff_xsk,
+					list_node);
+		list_del_init(&xskb->list_node);
+		xdp[i] = &xskb->xdp;
+	}
+	pool->free_list_cnt -= nr;
+	return nr;
+}
+
+/* Not by way of the pool's list, for speed */
+u32 live_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp, u32 max)
+{
+	u32 i, nr = 0;
+
+	if (unlikely(pool->free_list_cnt))
+		nr = live_alloc_reused(pool, xdp, max);
+	if (likely(nr < max))
+		nr += xsk_tp4_alloc_batch(pool, xdp + nr, max - nr);
+	if (likely(!pool->dev || !dma_dev_need_sync(pool->dev)))
+		return nr;
+	for (i = 0; i < nr; i++)
+		xp_dma_sync_for_device(pool, xsk_buff_xdp_get_dma(xdp[i]),
+				       pool->frame_len);
+	return nr;
+}
+LIVE_SAME(live_alloc_batch, xp_alloc_batch);
+
 /* The kernel's function, which goes on, returns the result of these. */
 struct xdp_buff *live_alloc(struct xsk_buff_pool *pool)
 {
@@ -102,12 +139,6 @@ struct xdp_buff *live_alloc(struct xsk_buff_pool *pool)
 }
 LIVE_SAME(live_alloc, xp_alloc);
 
-u32 live_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp, u32 max)
-{
-	live_fill(pool, max);
-	return 0;
-}
-LIVE_SAME(live_alloc_batch, xp_alloc_batch);
 
 bool live_can_alloc(struct xsk_buff_pool *pool, u32 count)
 {
@@ -183,7 +214,7 @@ static void __used live_hook_code(void)
 	LIVE_CODE(__netdev_update_features, "",
 		  LIVE_BEFORE(live_update_features))
 	LIVE_CODE(xp_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_alloc))
-	LIVE_CODE(xp_alloc_batch, LIVE_IF_POOL, LIVE_BEFORE(live_alloc_batch))
+	LIVE_CODE(xp_alloc_batch, LIVE_IF_POOL, LIVE_INSTEAD(live_alloc_batch))
 	LIVE_CODE(xp_can_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_can_alloc))
 	LIVE_CODE(xp_set_rxq_info, LIVE_IF_POOL, LIVE_BEFORE(live_set_rxq_info))
 	LIVE_CODE(xsk_tx_completed, LIVE_IF_POOL,
