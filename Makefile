@@ -126,7 +126,7 @@ long:
 
 live-test: private export TESTS :=
 live-test:
-	@lab/build/deps live test
+	@lab/build/deps live test live-test
 	$(alone) lab/run/live.py $(RELEASE)
 
 live-check:

@@ -76,9 +76,14 @@ copy() {
 	done
 	# The module has no zero-copy mode on veth.
 	run poll ./poll -V zero_copy -V zero_copy_epoll -V zero_copy_edge
+	# Nor for tunnels.
+	run meta_tunnel ./meta_tunnel -v copy
 	for test in psock_tpacket psock_fanout; do
 		run $test ../$test
 	done
+	cd .. || exit
+	run psock_snd ./psock_snd.sh
+	run programs "$here/programs.sh"
 	unload
 }
 
