@@ -239,8 +239,6 @@ static const struct step pair[] = {
 	{ do_bind, "bind", MAY_FAIL },
 	{ do_zerocopy, "zero-copy", ALLOCATES },
 	{ do_copy, "copy", COPIES },
-	{ do_down, "down", COPIES },
-	{ do_up, "up", MAY_FAIL },
 	{ NULL },
 };
 
@@ -415,6 +413,14 @@ static bool disarm(int nth)
 	return happened;
 }
 
+/* The next allocation to fail after the nth. On a card, the mode has hundreds, and
+ * each try resets a queue pair: of the later ones, some are tried.
+ */
+static unsigned int next_nth(const struct step *steps, unsigned int n)
+{
+	return n + 1 + (steps == pair && pv4_fast() ? n / 16 : 0);
+}
+
 TEST_F_TIMEOUT(fault, fail_nth, 600)
 {
 	struct ctx c = {
@@ -427,7 +433,8 @@ TEST_F_TIMEOUT(fault, fail_nth, 600)
 	int err;
 
 	for (step = variant->steps; step->fn; step++) {
-		for (n = 1, failed = 0, happened = true; happened; n++) {
+		for (n = 1, failed = 0, happened = true; happened;
+		     n = next_nth(variant->steps, n)) {
 			ASSERT_GT(1000U, n);
 			prepare(_metadata, &c, variant->steps,
 				step - variant->steps);
