@@ -103,7 +103,7 @@ def test_addresses_in_turn() -> None:
     found = values(packets, "from", "from_port", "to", "to_port")
     check(found == want, found)
     # more than the frames hold, so that they are written
-    with Capture() as capture:
+    with Capture(kib=65536) as capture:
         run(
             "tx", "-i", A, "-n", 3000, "-q", "-R", "5k", "-d", "10.1.0.0-10.1.3.255:5-7"
         )

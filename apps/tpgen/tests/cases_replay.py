@@ -65,7 +65,8 @@ def test_replay_loops() -> None:
     same(replayed(pcap(TIMED), "-L", 2), TIMED * 2)
     # More than the frames hold
     many = [(i, udp(struct.pack(">I", i) * 8)) for i in range(3000)]
-    r = replayed(pcap(many), "-R", "5k", "-L", 2)
+    with Capture(kib=65536) as r:
+        run("replay", "-i", A, "-q", "-f", write(pcap(many)), "-R", "5k", "-L", 2)
     same(r, many * 2)
 
 

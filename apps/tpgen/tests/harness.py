@@ -202,10 +202,14 @@ def wait_for(packets: int) -> None:
 
 
 class Capture:
-    """What an interface receives while the body of a with statement runs."""
+    """What an interface receives while the body of a with statement runs.
 
-    def __init__(self, interface: str = B) -> None:
+    The buffer takes 10 KiB for each packet that tcpdump has not written yet.
+    """
+
+    def __init__(self, interface: str = B, kib: int = 16384) -> None:
         self.interface = interface
+        self.kib = kib
 
     def __enter__(self) -> Self:
         self.file = DIR / f"capture-{self.interface}"
@@ -217,7 +221,7 @@ class Capture:
             str(self.file),
             "-U",
             "-B",
-            "16384",
+            str(self.kib),
         ]
         command += ["--immediate-mode", "-s", "10000", "-Z", "root", "-Q", "in"]
         self.process = subprocess.Popen(
