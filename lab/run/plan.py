@@ -254,6 +254,8 @@ def find_pcap_tests(long: bool) -> Iterator[Test]:
     yield Test("pcap-tcpdump", tcpdump + ([] if long else ["--short"]), cwd=PCAP)
     programs = [*PYTHON, PCAP_TESTS / "testprogs.py", PCAP]
     yield Test("pcap-testprogs", programs, cwd=PCAP)
+    programs = [*PYTHON, PCAP_TESTS / "programs.py", PCAP]
+    yield Test("pcap-programs", programs, cwd=PCAP)
 
 
 def find_dpdk_tests(long: bool) -> Iterator[Test]:
