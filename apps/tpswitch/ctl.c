@@ -201,29 +201,102 @@ static u64 parse_mac(const char *text)
 	return key & SW_MULTICAST ? 0 : key;
 }
 
+/* Cut a line into words; return their number, up to @most, or @most + 1. */
+static unsigned int split(char *line, char **word, unsigned int most)
+{
+	unsigned int n = 0;
+	char *w;
+
+	while ((w = strsep(&line, " \t"))) {
+		if (!*w)
+			continue;
+		if (n == most)
+			return n + 1;
+		word[n++] = w;
+	}
+	return n;
+}
+
+static int cmd_vlan(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	char *word;
+
+	if (!port)
+		return -1;
+	if (split(rest, &word, 1) != 1 || sw_vlan_access(port, word))
+		return fail(reply, "vlan PORT VLAN|off, a VLAN from 1 to 4094");
+	return 0;
+}
+
+static int cmd_trunk(struct sw *sw, char *rest, FILE *reply)
+{
+	struct sw_port *port = find(sw, &rest, reply);
+	char *word[2], *native = NULL;
+	unsigned int n;
+	int err = -EINVAL;
+
+	if (!port)
+		return -1;
+	n = split(rest, word, 2);
+	if (n == 2 && !strncmp(word[1], "native=", 7))
+		native = word[1] + 7;
+	if (n == 1 || native)
+		err = sw_vlan_trunk(port, word[0], native);
+	if (err == -EINVAL)
+		return fail(reply, "trunk PORT VLAN[-VLAN][,...] [native=VLAN], from 1 to 4094");
+	return err ? fail(reply, "%s", strerror(-err)) : 0;
+}
+
+/* An address and perhaps a VLAN; 0 if they are wrong. */
+static u64 parse_key(char *text, u16 vid, FILE *reply)
+{
+	char *word[2] = { NULL };
+	unsigned int n = split(text, word, 2);
+	u64 key = parse_mac(word[0]), number = vid;
+
+	if (!key)
+		fail(reply, "%s: no address of a station", n ? word[0] : "");
+	else if (n > 2 || (n == 2 && !sw_number(word[1], 1, 4094, &number)))
+		fail(reply, "%s: no VLAN from 1 to 4094", word[1]);
+	else
+		return key | number;
+	return 0;
+}
+
 static int cmd_fix(struct sw *sw, char *rest, FILE *reply)
 {
 	struct sw_port *port = find(sw, &rest, reply);
-	u64 key = parse_mac(rest);
+	u64 key;
 	int err;
 
 	if (!port)
 		return -1;
+	key = parse_key(rest, port->untagged == SW_NO_VLAN ? 0 : port->untagged, reply);
 	if (!key)
-		return fail(reply, "%s: no address of a station", rest ? rest : "");
+		return -1;
+	if (!sw_vlan_has(port, key & 0xffff))
+		return fail(reply, "the port does not have that VLAN");
 	if (sw->lookup != SW_LEARN)
 		return fail(reply, "addresses are used by --lookup learn only");
 	err = sw_mac_fix(sw, port, key);
 	return err ? fail(reply, "%s: %s", rest, strerror(-err)) : 0;
 }
 
+/* Without a VLAN, in all of them */
 static int cmd_unfix(struct sw *sw, char *rest, FILE *reply)
 {
-	u64 key = parse_mac(rest);
+	u64 key = parse_key(rest, 0, reply);
+	bool found = false;
+	u16 vid;
 
-	if (!key || sw_mac_fix(sw, NULL, key))
-		return fail(reply, "%s: not fixed", rest);
-	return 0;
+	if (!key)
+		return -1;
+	if (key & 0xffff)
+		found = !sw_mac_fix(sw, NULL, key);
+	else for (vid = 0; vid < 4095; vid++)
+		found |= !sw_mac_fix(sw, NULL, key | vid);
+	return found ? 0 : fail(reply, "%s: not fixed", rest);
 }
 
 static int cmd_macs(struct sw *sw, char *rest, FILE *reply)
@@ -314,8 +387,11 @@ static const struct {
 	  "limit packets, bits and addresses of a port", cmd_limit },
 	{ "set", "PORT [learning=on|off] [isolated=on|off]",
 	  "learn no addresses from a port; separate it from others", cmd_set },
-	{ "fix", "PORT ADDRESS", "say where an address is", cmd_fix },
-	{ "unfix", "ADDRESS", "end this", cmd_unfix },
+	{ "vlan", "PORT VLAN|off", "make a port an access port of a VLAN", cmd_vlan },
+	{ "trunk", "PORT VLAN[-VLAN][,...] [native=VLAN]",
+	  "make a port a trunk of several VLANs", cmd_trunk },
+	{ "fix", "PORT ADDRESS [VLAN]", "say where an address is", cmd_fix },
+	{ "unfix", "ADDRESS [VLAN]", "end this", cmd_unfix },
 	{ "mirror", "PORT FILE|off", "write the packets of a port to a pcap file",
 	  cmd_mirror },
 	{ "macs", "", "print the known addresses", cmd_macs },

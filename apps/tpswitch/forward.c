@@ -75,10 +75,30 @@ static inline void deliver(struct sw_port *out, struct sw_packet *pkt, u32 *at)
 	}
 }
 
-/* May packets go from a port to another one? */
-static inline bool may_go(const struct sw_port *in, const struct sw_port *out)
+/* The same with the tag that the packet has at the port */
+static void deliver_vlan(struct sw_port *out, struct sw_packet *pkt, u32 *at)
 {
-	return out && out != in && !out->gone && !(in->isolated && out->isolated);
+	struct sw_vlan_packet other;
+
+	pkt = sw_vlan_output(out, pkt, &other);
+	if (pkt) {
+		deliver(out, pkt, at);
+	} else {
+		out->count.out_drops++;
+		*at = 0;
+	}
+}
+
+/* May packets of a VLAN go from a port to another one? */
+static inline bool may_go(const struct sw_port *in, const struct sw_port *out, u16 vid)
+{
+	return out && out != in && !out->gone && !(in->isolated && out->isolated) &&
+	       sw_vlan_has(out, vid);
+}
+
+static inline u16 vid_of(const struct sw_packet *pkt)
+{
+	return pkt->vlan ? pkt->vlan->vid : 0;
 }
 
 /* Deliver a packet to all ports from task->next on, or up to where the budget ends. */
@@ -92,7 +112,7 @@ static void flood(struct sw_port *in, struct sw_packet *pkt, struct sw_task *tas
 	for (; task->next <= sw->last_port; task->next++) {
 		struct sw_port *out = sw->ports[task->next];
 
-		if (!may_go(in, out))
+		if (!may_go(in, out, vid_of(pkt)))
 			continue;
 		if (sw->budget <= 0)
 			break;
@@ -100,7 +120,10 @@ static void flood(struct sw_port *in, struct sw_packet *pkt, struct sw_task *tas
 		if (task->id != out->id)
 			task->at = 0;
 		task->id = out->id;
-		deliver(out, pkt, &task->at);
+		if (unlikely(pkt->vlan))
+			deliver_vlan(out, pkt, &task->at);
+		else
+			deliver(out, pkt, &task->at);
 		if (task->at)
 			break;
 	}
@@ -117,9 +140,12 @@ static bool perform(struct sw_port *in, struct sw_packet *pkt, struct sw_task *t
 		flood(in, pkt, task);
 		return task->next > sw->last_port;
 	}
-	if (may_go(in, out) && (!task->id || task->id == out->id)) {
+	if (may_go(in, out, vid_of(pkt)) && (!task->id || task->id == out->id)) {
 		task->id = out->id;
-		deliver(out, pkt, &task->at);
+		if (unlikely(pkt->vlan))
+			deliver_vlan(out, pkt, &task->at);
+		else
+			deliver(out, pkt, &task->at);
 		return !task->at;
 	}
 	if (task->to == SW_TO_REFUSED)
@@ -194,6 +220,9 @@ static bool forward(struct sw_source *src, struct sw_packet *pkt, unsigned int t
 	job->has_meta = pkt->meta;
 	if (pkt->meta)
 		job->meta = *pkt->meta;
+	job->has_vlan = pkt->vlan;
+	if (pkt->vlan)
+		job->vlan = *pkt->vlan;
 	memcpy(job->frag, pkt->frag, pkt->nr * sizeof(*pkt->frag));
 	return false;
 }
@@ -253,7 +282,7 @@ static unsigned int forward_run(struct sw_source *src, struct sw_frag *frag,
 	unsigned int i;
 
 	out = run->to <= SW_PORTS ? sw->ports[run->to] : NULL;
-	if (unlikely(!may_go(in, out) || out->mirror ||
+	if (unlikely(!may_go(in, out, 0) || out->mirror ||
 		     (long)run->bytes > sw->budget))
 		return forward_each(src, frag, n, run->to);
 	if (src->is_dev && out->ops->forward &&
@@ -285,7 +314,9 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 	struct tpacket4_meta meta;
 	struct sw_packet pkt = {
 		.frag = frag, .nr = 1, .len = frag->len, .from = src,
+		.is_dev = src->is_dev,
 	};
+	struct sw_vlan vlan = { 0 };
 	unsigned int to;
 
 	if (!odd(in, &pkt, n, &meta))
@@ -298,7 +329,9 @@ static unsigned int forward_odd(struct sw_source *src, struct sw_frag *frag,
 	in->count.in_bytes += pkt.len;
 	if (in->special && !special(in, &pkt))
 		return pkt.nr;
-	to = sw_lookup(in->sw, in, frag->data, frag->len);
+	if ((in->untagged || in->trunk) && !sw_vlan_input(in, &pkt, &vlan))
+		return pkt.nr;
+	to = sw_lookup(in->sw, in, vlan.vid, frag->data, frag->len);
 	return forward(src, &pkt, to) ? pkt.nr : 0;
 }
 
@@ -373,7 +406,9 @@ void sw_resume(struct sw_source *src)
 	struct sw_job *job = &src->job;
 	struct sw_packet pkt = {
 		.frag = job->frag, .nr = job->nr, .len = job->len,
+		.is_dev = src->is_dev,
 		.meta = job->has_meta ? &job->meta : NULL,
+		.vlan = job->has_vlan ? &job->vlan : NULL,
 	};
 
 	src->kept = 0;

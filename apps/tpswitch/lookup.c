@@ -37,18 +37,18 @@ static inline unsigned int find(struct sw *sw, struct sw_port *in, u64 key)
 }
 
 /* As a bridge without spanning tree does */
-static unsigned int to_group(struct sw *sw, struct sw_port *in, u64 to, u64 from,
-			     const u8 *data, u32 len)
+static unsigned int to_group(struct sw *sw, struct sw_port *in, u16 vid, u64 to,
+			     u64 from, const u8 *data, u32 len)
 {
 	/* the last byte of 01:80:c2:00:00:xx */
 	unsigned int last = (to & ~(0xffull << 56)) == LINK_LOCAL ? to >> 56 : 0;
 
 	if (unlikely(from == sw->probe_from)) {
-		sw_loop_seen(sw, in, data, len);
+		sw_loop_seen(sw, in, vid, data, len);
 		return TPSWITCH_DROP;
 	}
 	/* Pause frames are for the other end of the wire only. */
-	if (last != 1 && !learn(sw, in, from))
+	if (last != 1 && !learn(sw, in, from | vid))
 		return SW_TO_REFUSED;
 	return last && last < 16 ? TPSWITCH_DROP : TPSWITCH_FLOOD;
 }
@@ -130,12 +130,13 @@ static unsigned int spread(struct sw *sw, struct sw_port *in, const u8 *data,
  * sw_lookup - find the port that gets a packet
  * @sw: switch
  * @in: the port that it comes from
+ * @vid: its VLAN, or 0
  * @data: its first bytes, which may change at any time
  * @len: how many, at least 14
  *
  * Return: the number of a port, %TPSWITCH_FLOOD, %TPSWITCH_DROP, or %SW_TO_REFUSED.
  */
-unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
+unsigned int sw_lookup(struct sw *sw, struct sw_port *in, u16 vid, const u8 *data,
 		       u32 len)
 {
 	u64 to, from;
@@ -146,10 +147,10 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 		if (unlikely(!from || (from & SW_MULTICAST)))
 			return TPSWITCH_DROP;
 		if (unlikely(to & SW_MULTICAST))
-			return to_group(sw, in, to, from, data, len);
-		if (!learn(sw, in, from))
+			return to_group(sw, in, vid, to, from, data, len);
+		if (!learn(sw, in, from | vid))
 			return SW_TO_REFUSED;
-		return find(sw, in, to);
+		return find(sw, in, to | vid);
 	}
 	switch (sw->lookup) {
 	case SW_LEARN:
@@ -157,7 +158,7 @@ unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
 	case SW_HUB:
 		if (likely(!sw->probe_from || sw_mac_of(data + 6) != sw->probe_from))
 			return TPSWITCH_FLOOD;
-		sw_loop_seen(sw, in, data, len);
+		sw_loop_seen(sw, in, vid, data, len);
 		return TPSWITCH_DROP;
 	case SW_HASH:
 		return spread(sw, in, data, len);
@@ -230,7 +231,7 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *from,
 		dst = sw_mac_at_0(head);
 		src = sw_mac_at_2(tail);
 		if (unlikely(!learning || ((dst | src) & SW_MULTICAST) || !src)) {
-			to = sw_lookup(sw, in, f->data, f->len);
+			to = sw_lookup(sw, in, 0, f->data, f->len);
 			goto found;
 		}
 		m = get(sw, &in->from, src);

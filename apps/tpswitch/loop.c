@@ -56,7 +56,8 @@ static void probe_all(struct sw *sw, struct sw_event *ev, u32 events)
 	if (read(timer, &expired, sizeof(expired)) != sizeof(expired))
 		return;
 	for (i = 0; i < sw->nr_ports; i++)
-		if (sw->list[i]->is_dev)
+		/* Trunks without a native VLAN have no frames without tags. */
+		if (sw->list[i]->is_dev && sw->list[i]->untagged != SW_NO_VLAN)
 			probe_port(sw->list[i]);
 }
 
@@ -89,25 +90,29 @@ int sw_loop_start(struct sw *sw, unsigned int seconds)
  * sw_loop_seen - a packet has come from the address of this switch
  * @sw: switch
  * @in: port that it comes from
+ * @vid: its VLAN, or 0
  * @data: its first bytes, which may change at any time
  * @len: how many
  *
  * Who has not received a frame of another port cannot know its number, so a program
  * or a station can do this to its own port only.
  */
-void sw_loop_seen(struct sw *sw, struct sw_port *in, const u8 *data, u32 len)
+void sw_loop_seen(struct sw *sw, struct sw_port *in, u16 vid, const u8 *data, u32 len)
 {
-	unsigned int i;
+	unsigned int i, at = offsetof(struct probe, token);
 	u64 token;
 
-	if (len < sizeof(struct probe) || !in->is_dev || in->looped)
+	/* It may come back with a tag. */
+	if (vid && data[12] == ETH_P_8021Q >> 8 && data[13] == (ETH_P_8021Q & 0xff))
+		at += 4;
+	if (len < at + sizeof(token) || !in->is_dev || in->looped)
 		return;
-	memcpy(&token, data + offsetof(struct probe, token), sizeof(token));
+	memcpy(&token, data + at, sizeof(token));
 	for (i = 0; i < sw->nr_ports; i++) {
 		struct sw_port *out = sw->list[i];
 
 		/* One of the two ends the loop, and the other one stays. */
-		if (!token || out->probe != token || out->looped ||
+		if (!token || out->probe != token || out->looped || out->untagged != vid ||
 		    (out != in && out->isolated && in->isolated))
 			continue;
 		fprintf(stderr, "tpswitch: %s: a frame that %s has sent came back: a loop; %s is removed\n",

@@ -43,7 +43,7 @@ static struct sw_mac *set_of(struct sw *sw, u64 key)
 /**
  * sw_mac_get - look for an address
  * @sw: switch
- * @key: address
+ * @key: address, and its VLAN
  *
  * Return: its entry, or &sw_macs.none.
  */
@@ -142,7 +142,7 @@ static struct sw_mac *victim(const struct sw_port *in, struct sw_mac *set)
  * sw_mac_learn - a packet has come from an address that is not known at its port
  * @sw: switch
  * @in: port
- * @key: address
+ * @key: address, and its VLAN
  *
  * Return: false if the address is fixed at another port.
  */
@@ -184,7 +184,7 @@ bool sw_mac_learn(struct sw *sw, struct sw_port *in, u64 key)
 /**
  * sw_mac_find - find the port of an address
  * @sw: switch
- * @key: address
+ * @key: address, and its VLAN
  *
  * Return: its number, or %TPSWITCH_FLOOD.
  */
@@ -203,7 +203,7 @@ unsigned int sw_mac_find(struct sw *sw, u64 key)
  * sw_mac_fix - say that an address is at a port
  * @sw: switch
  * @port: port, or NULL: it is not said any more
- * @key: address
+ * @key: address, and its VLAN
  *
  * Return: 0, or -errno: %ENOENT if it is not fixed, %ENOSPC if the addresses with the
  * same hash are fixed.
@@ -232,13 +232,14 @@ int sw_mac_fix(struct sw *sw, struct sw_port *port, u64 key)
 /**
  * sw_forget - forget the addresses of a port
  * @sw: switch
- * @port: port that goes away
+ * @port: port
+ * @fixed: also those that are fixed
  */
-void sw_forget(struct sw *sw, struct sw_port *port)
+void sw_forget(struct sw *sw, struct sw_port *port, bool fixed)
 {
 	struct sw_mac *m = sw->macs->set[0], *end = m + SW_SETS * SW_WAYS;
 
-	for (; (port->macs || port->fixed) && m < end; m++)
-		if (m->key && m->port == port->nr)
+	for (; (port->macs || (fixed && port->fixed)) && m < end; m++)
+		if (m->key && m->port == port->nr && (fixed || !m->fixed))
 			forget(sw, m);
 }

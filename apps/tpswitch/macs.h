@@ -13,7 +13,7 @@
 
 /**
  * struct sw_mac - an address
- * @key: the address as sw_mac_of() has it; 0: none
+ * @key: the address as sw_mac_of() has it, and the VLAN in the low bits; 0: none
  * @seen: when a packet came from it, in seconds
  * @port: number of its port
  * @fixed: the administrator has said so: it does not age or move

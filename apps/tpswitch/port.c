@@ -54,7 +54,7 @@ void sw_port_remove(struct sw_port *port)
 		return;
 	port->gone = true;
 	sw->gone = true;
-	sw_forget(sw, port);
+	sw_forget(sw, port, true);
 	for (i = 0; sw->list[i] != port; )
 		i++;
 	sw->list[i] = sw->list[--sw->nr_ports];
@@ -77,6 +77,7 @@ void sw_port_reap(struct sw *sw)
 		sw->ports[nr] = NULL;
 		sw_mirror_stop(port, -1);
 		free(port->spec);
+		free(port->trunk);
 		port->ops->free(port);
 	}
 	while (sw->last_port && !sw->ports[sw->last_port])
@@ -151,9 +152,10 @@ bool sw_port_limited(struct sw_port *port, const struct sw_packet *pkt)
 
 /**
  * sw_port_set_special - take the slower path if a port needs it
- * @port: port whose limits or mirror have changed
+ * @port: port whose limits, mirror or VLANs have changed
  */
 void sw_port_set_special(struct sw_port *port)
 {
-	port->special = port->pps.rate || port->bps.rate || port->mirror;
+	port->special = port->pps.rate || port->bps.rate || port->mirror ||
+			port->untagged || port->trunk;
 }

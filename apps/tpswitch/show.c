@@ -5,7 +5,7 @@
 
 static const char *const counters[] = {
 	"in", "in_bytes", "out", "out_bytes", "out_drops", "out_errors", "in_errors",
-	"in_limited", "in_nowhere", "in_spoofed", "macs", "fixed", "unlearned",
+	"in_limited", "in_nowhere", "in_spoofed", "in_vlan", "macs", "fixed", "unlearned",
 	"mirror_lost",
 };
 
@@ -17,8 +17,8 @@ static unsigned int read_counters(const struct sw_port *port, u64 *n)
 	const struct sw_counters *c = &port->count;
 	const u64 all[COUNTERS] = {
 		c->in, c->in_bytes, c->out, c->out_bytes, c->out_drops, c->out_errors,
-		c->in_errors, c->in_limited, c->in_nowhere, c->in_spoofed, port->macs,
-		port->fixed, port->unlearned,
+		c->in_errors, c->in_limited, c->in_nowhere, c->in_spoofed, c->in_vlan,
+		port->macs, port->fixed, port->unlearned,
 		port->mirror ? sw_mirror_lost(port->mirror) : 0,
 	};
 
@@ -76,9 +76,33 @@ static void json_port(struct sw_port *port, FILE *reply)
 	port->ops->describe(port, reply);
 	fprintf(reply, "\", \"learning\": %s, \"isolated\": %s, \"max_macs\": %u",
 		json_bool(port->learning), json_bool(port->isolated), port->max_macs);
+	if (port->untagged && port->untagged != SW_NO_VLAN)
+		fprintf(reply, ", \"vlan\": %u", port->untagged);
+	else
+		fputs(", \"vlan\": null", reply);
+	fputs(", \"trunk\": ", reply);
+	if (port->trunk) {
+		putc('"', reply);
+		sw_vlan_list(port, reply);
+		putc('"', reply);
+	} else {
+		fputs("null", reply);
+	}
 	fprintf(reply, ", \"pps\": %llu, \"bps\": %llu, \"mirror\": %s}",
 		(unsigned long long)port->pps.rate, (unsigned long long)port->bps.rate,
 		json_bool(port->mirror));
+}
+
+static void text_vlans(const struct sw_port *port, FILE *reply)
+{
+	if (port->trunk) {
+		fputs(", trunk ", reply);
+		sw_vlan_list(port, reply);
+		if (port->untagged != SW_NO_VLAN)
+			fprintf(reply, ", native %u", port->untagged);
+	} else if (port->untagged) {
+		fprintf(reply, ", VLAN %u", port->untagged);
+	}
 }
 
 /**
@@ -99,6 +123,7 @@ void sw_show_ports(struct sw *sw, FILE *reply)
 		}
 		fprintf(reply, "%u %s %s ", port->nr, port->name, port->ops->type);
 		port->ops->describe(port, reply);
+		text_vlans(port, reply);
 		putc('\n', reply);
 	}
 	if (sw->json)
@@ -125,7 +150,7 @@ static void count_line(const struct sw_port *port, FILE *reply)
 	fprintf(reply, "%-12s %10llu %12llu %8llu %10llu %12llu %8llu\n", port->name,
 		(unsigned long long)c->in, (unsigned long long)c->in_bytes,
 		(unsigned long long)(c->in_errors + c->in_limited + c->in_nowhere +
-				     c->in_spoofed),
+				     c->in_spoofed + c->in_vlan),
 		(unsigned long long)c->out, (unsigned long long)c->out_bytes,
 		(unsigned long long)(c->out_drops + c->out_errors));
 }
@@ -182,6 +207,7 @@ void sw_show_macs(struct sw *sw, FILE *reply)
 
 	sw_macs_expire(sw);
 	for (; m < end; m++) {
+		unsigned int vid = m->key & 0xffff;
 		const char *name;
 
 		if (!m->key)
@@ -195,17 +221,23 @@ void sw_show_macs(struct sw *sw, FILE *reply)
 			json_next(reply, &n);
 			fprintf(reply, "\"address\": \"%s\", \"port\": ", text);
 			json_string(reply, name);
+			if (vid)
+				fprintf(reply, ", \"vlan\": %u", vid);
 			if (m->fixed)
 				fputs(", \"fixed\": true}", reply);
 			else
 				fprintf(reply, ", \"seconds\": %u}",
 					sw->seconds - m->seen);
-		} else if (m->fixed) {
-			fprintf(reply, "%s %s fixed\n", text, name);
-		} else {
-			fprintf(reply, "%s %s %u\n", text, name,
-				sw->seconds - m->seen);
+			continue;
 		}
+		fprintf(reply, "%s %s ", text, name);
+		if (m->fixed)
+			fputs("fixed", reply);
+		else
+			fprintf(reply, "%u", sw->seconds - m->seen);
+		if (vid)
+			fprintf(reply, " vlan %u", vid);
+		putc('\n', reply);
 	}
 	if (sw->json)
 		json_end(reply, n);

@@ -27,6 +27,7 @@ typedef __u64 u64;
 #define SW_PART		(64 << 10)	/* most bytes of a message with a part of it */
 #define SW_WAITING	64	/* connections that have sent no message yet */
 #define SW_MESSAGE_FILES 253	/* most files of a message, as SCM_MAX_FD */
+#define SW_NO_VLAN	0xffff
 
 /* No errnos: the receiver of the packet has kept the frame; it is refused with %EMSGSIZE,
  * as is the rest of its packet, which is in the next frames
@@ -112,10 +113,26 @@ struct sw_frag {
 };
 
 /**
+ * struct sw_vlan - the VLAN of a packet, and how it came in
+ * @vid: its number
+ * @tci: all of the tag, or 0
+ * @type: the type behind it
+ * @tag: bytes of the tag, or 0
+ * @head: its first bytes
+ */
+struct sw_vlan {
+	u16 vid, tci, type;
+	u8 tag;
+	u8 head[18];
+};
+
+/**
  * struct sw_packet - a packet to deliver
  * @frag: its frames
  * @nr: how many
  * @len: bytes
+ * @is_dev: they are frames of a device, which nobody else writes to
+ * @vlan: its VLAN, or NULL
  * @meta: checked metadata in memory of the switch, or NULL
  * @from: the source whose frames they are, if the receiver may keep them, or
  *        NULL: it copies them. A receiver that keeps them clears it.
@@ -124,8 +141,24 @@ struct sw_packet {
 	struct sw_frag *frag;
 	unsigned int nr;
 	u32 len;
+	bool is_dev;
+	const struct sw_vlan *vlan;
 	const struct tpacket4_meta *meta;
 	struct sw_source *from;
+};
+
+/**
+ * struct sw_vlan_packet - a packet with another tag
+ * @pkt: the packet
+ * @meta: its metadata
+ * @head: its header
+ * @frag: the header, and the frames without it
+ */
+struct sw_vlan_packet {
+	struct sw_packet pkt;
+	struct tpacket4_meta meta;
+	u8 head[18];
+	struct sw_frag frag[SW_FRAGS + 1];
 };
 
 /**
@@ -160,15 +193,18 @@ struct sw_task {
  * @len: bytes
  * @task: what is left to be done
  * @has_meta: @meta is valid
+ * @has_vlan: @vlan is valid
  * @meta: checked metadata
+ * @vlan: its VLAN
  * @frag: checked frames
  */
 struct sw_job {
 	unsigned int nr;
 	u32 len;
 	struct sw_task task;
-	bool has_meta;
+	bool has_meta, has_vlan;
 	struct tpacket4_meta meta;
+	struct sw_vlan vlan;
 	struct sw_frag frag[SW_FRAGS];
 };
 
@@ -245,11 +281,12 @@ struct sw_bucket {
  * @in_limited: packets above its limits
  * @in_nowhere: packets for nobody
  * @in_spoofed: packets from an address that is fixed at another port
+ * @in_vlan: packets of a VLAN that the port does not have
  * @out_errors: packets that the device has refused
  */
 struct sw_counters {
 	u64 in, in_bytes, out, out_bytes;
-	u64 out_drops, in_errors, in_limited, in_nowhere, in_spoofed, out_errors;
+	u64 out_drops, in_errors, in_limited, in_nowhere, in_spoofed, in_vlan, out_errors;
 };
 
 /**
@@ -262,7 +299,7 @@ struct sw_counters {
  * @meta: it takes metadata
  * @dirty: it is in sw->dirty
  * @waking: it is in sw->waking
- * @special: it has a limit or a mirror
+ * @special: it has a limit, a mirror or VLANs
  * @gone: it is removed at the end of the round
  * @is_dev: it is a device
  * @looped: a frame that was sent came back to it, so it is to be removed
@@ -270,6 +307,9 @@ struct sw_counters {
  * @count: counters
  * @learning: addresses are learned from it
  * @isolated: it exchanges no packets with other isolated ports
+ * @untagged: VLAN of packets without a tag; %SW_NO_VLAN: they are refused; 0: it has no
+ *            VLANs, if it is no trunk
+ * @trunk: a bit for each VLAN of a trunk, or NULL
  * @from: the entry of the address that its last packet came from
  * @to: that of the one that its last packet was for
  * @macs: number of addresses that were learned from it
@@ -289,6 +329,8 @@ struct sw_port {
 	unsigned int nr;
 	u64 id;
 	bool meta, dirty, waking, special, gone, learning, isolated, is_dev, looped;
+	u16 untagged;
+	u64 *trunk;
 	u64 probe;
 	struct sw_counters count;
 	struct sw_mac *from, *to;
@@ -441,7 +483,7 @@ void sw_wake(struct sw *sw);
 
 /* lookup.c */
 int sw_lookup_set(struct sw *sw, const char *name, char *why, size_t len);
-unsigned int sw_lookup(struct sw *sw, struct sw_port *in, const u8 *data,
+unsigned int sw_lookup(struct sw *sw, struct sw_port *in, u16 vid, const u8 *data,
 		       u32 len);
 unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 			     const struct sw_frag *frag, unsigned int n,
@@ -449,14 +491,22 @@ unsigned int sw_lookup_batch(struct sw *sw, const struct sw_source *src,
 
 /* loop.c */
 int sw_loop_start(struct sw *sw, unsigned int seconds);
-void sw_loop_seen(struct sw *sw, struct sw_port *in, const u8 *data, u32 len);
+void sw_loop_seen(struct sw *sw, struct sw_port *in, u16 vid, const u8 *data, u32 len);
 void sw_loop_end(struct sw *sw);
 
 /* macs.c */
 int sw_macs_init(struct sw *sw);
 void sw_macs_expire(struct sw *sw);
 int sw_mac_fix(struct sw *sw, struct sw_port *port, u64 key);
-void sw_forget(struct sw *sw, struct sw_port *port);
+void sw_forget(struct sw *sw, struct sw_port *port, bool fixed);
+
+/* vlan.c */
+bool sw_vlan_input(struct sw_port *in, struct sw_packet *pkt, struct sw_vlan *vlan);
+struct sw_packet *sw_vlan_output(const struct sw_port *out, struct sw_packet *pkt,
+				 struct sw_vlan_packet *p);
+int sw_vlan_access(struct sw_port *port, char *text);
+int sw_vlan_trunk(struct sw_port *port, char *text, char *native);
+void sw_vlan_list(const struct sw_port *port, FILE *file);
 
 /* number.c */
 bool sw_number(const char *text, u64 least, u64 most, u64 *n);
@@ -535,6 +585,13 @@ typedef u64 __attribute__((__may_alias__)) sw_word;
 static inline sw_word *sw_word_of(const struct tpacket4_desc *d)
 {
 	return (sw_word *)(uintptr_t)&d->len;
+}
+
+/* Does a port have a VLAN? 0 is that of the ports that have none. */
+static inline bool sw_vlan_has(const struct sw_port *port, u16 vid)
+{
+	return likely(port->untagged == vid) ||
+	       (port->trunk && port->trunk[vid / 64] >> vid % 64 & 1);
 }
 
 /* Is a packet one that the receiver cannot take as it is? */

@@ -88,6 +88,19 @@ def check_json(sw: Switch) -> None:
     sw.ctl("fix", "ring1", "02:00:00:00:00:01")
     entry = {"address": "02:00:00:00:00:01", "port": "ring1", "fixed": True}
     assert sw.json("macs") == [entry]
+    assert (port["vlan"], port["trunk"]) == (None, None)
+    sw.ctl("vlan", "ring1", "7")
+    [port] = sw.json("list")
+    assert (port["vlan"], port["trunk"]) == (7, None)
+    sw.ctl("fix", "ring1", "02:00:00:00:00:01")
+    assert {**entry, "vlan": 7} in sw.json("macs")
+    sw.ctl("unfix", "02:00:00:00:00:01", "7")
+    sw.ctl("trunk", "ring1", "9,8", "native=4094")
+    [port] = sw.json("list")
+    assert (port["vlan"], port["trunk"]) == (4094, "8-9,4094")
+    sw.ctl("trunk", "ring1", "9")
+    [port] = sw.json("list")
+    assert (port["vlan"], port["trunk"]) == (None, "9")
     [counters] = sw.json("count")
     assert sw.json("count", "ring1") == [counters]
     assert counters["port"] == "ring1" and counters["fixed"] == 1
@@ -135,6 +148,14 @@ def check_reload(sw: Switch) -> None:
     # A mistake is reported, and the other lines count.
     said = sw.reload("nonsense\nquota each ports=7\n")
     assert "line 1: not done" in said and each_ports(sw) == 7, said
+    # Lines that are gone do not end what they said.
+    sw.reload("trunk ring1 8-9 native=9\nfix ring1 02:00:00:00:00:01\n")
+    assert "trunk 8-9, native 9" in sw.ctl("list")
+    said = sw.reload("quota each ports=7\n")
+    assert "trunk 8-9, native 9" in sw.ctl("list"), said
+    assert sw.ctl("macs") == "02:00:00:00:00:01 ring1 fixed vlan 9\n"
+    said = sw.reload("vlan ring1 off\n")
+    assert "trunk" not in sw.ctl("list"), said
     # The port of a program is not the file's.
     assert "ring1" in sw.ctl("list")
     # Without the file, all stays as it is.

@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
-cases=(swperf tcp_copy tcp_zerocopy tcp_mixed bridge bridge_zerocopy port_dies
+cases=(swperf tcp_copy tcp_zerocopy tcp_mixed vlans bridge bridge_zerocopy port_dies
 	stack_gets_queue_back config reload loop service examples)
 
 # switch ARGUMENT...: starts it
@@ -84,6 +84,14 @@ pinged() {
 	ip netns exec a ping -qc 1 -W 5 10.9.0.2 >/dev/null
 }
 
+# unreachable ADDRESS
+unreachable() {
+	if ip netns exec a ping -qc 1 -W 1 "$1" >/dev/null; then
+		echo "# $1 is reached"
+		return 1
+	fi
+}
+
 # --- cases --------------------------------------------------------------------
 
 # TCP from container to container, and a program that counts the packets
@@ -147,6 +155,36 @@ test_tcp_mixed() {
 	pinged
 	tcp
 	ctl count | sed 's/^/# /'
+}
+
+# TCP between an access port and a trunk, whose container has a VLAN device
+test_vlans() {
+	local ports
+
+	container a 10.9.0.1
+	container b 10.9.1.2
+	ip -n b link add link eth0 name vlan10 type vlan id 10
+	ip -n b addr add 10.9.0.2/24 dev vlan10
+	ip -n b link set vlan10 up
+	# In one of them, the tag is changed in the frame, in the other one in a copy.
+	for ports in "swa zc:swb" "zc:swa swb"; do
+		echo "# $ports"
+		printf 'add %s\nadd %s\nvlan swa 10\ntrunk swb 10,20 native=30\n' \
+			"${ports% *}" "${ports#* }" >"$tmp/conf"
+		switch --config "$tmp/conf"
+		pinged
+		tcp
+		# The native VLAN is another one.
+		ip -n a addr add 10.9.1.1/24 dev eth0
+		unreachable 10.9.1.2
+		reread "$(sed 's/vlan swa 10/vlan swa 30/' "$tmp/conf")"
+		ip netns exec a ping -qc 1 -W 5 10.9.1.2 >/dev/null
+		unreachable 10.9.0.2
+		ip -n a addr del 10.9.1.1/24 dev eth0
+		ip -n a neigh flush all
+		ip -n b neigh flush all
+		stop
+	done
 }
 
 # The same packets through a Linux bridge and through the switch
