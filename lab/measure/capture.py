@@ -60,8 +60,11 @@ def no_tcpdump(lib: Path | None) -> str:
 class Tcpdump:
     """tcpdump with the libpcap in `lib`, or with Debian's."""
 
-    def __init__(self, port: str, kib: int, lib: Path | None, output: int):
-        command = ["tcpdump", "-Z", "root", "-B", str(kib), "-w", "-", "-i", port]
+    def __init__(
+        self, port: str, kib: int, lib: Path | None, output: int, *prefix: str
+    ):
+        command = [*prefix, "tcpdump", "-Z", "root", "-B", str(kib)]
+        command += ["-w", "-", "-i", port]
         env = dict(os.environ) | ({"LD_LIBRARY_PATH": str(lib)} if lib else {})
         self.log = Path(tempfile.mkstemp()[1])
         with self.log.open("a") as errors:

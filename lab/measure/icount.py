@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots machines that count instructions, for lab/measure/bench*.py.
+"""Boots machines for lab/measure/bench*.py: those that count instructions, and another.
 
 A script runs itself in the machine, with --guest and its job. Each line that begins with
 "@ " and a JSON object is a result.
@@ -8,7 +8,7 @@ A script runs itself in the machine, with --guest and its job. Each line that be
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -52,17 +52,23 @@ def generator(
 
 
 def boot(
-    name: str, script: str, job: object, kernel: str, options: list[str]
+    name: str,
+    script: str,
+    job: object,
+    kernel: str,
+    options: list[str],
+    clock: Sequence[str] = ("--icount",),
 ) -> Iterator[dict]:
     """Run a script's job in a machine; yields the results, and prints the rest.
 
     If the machine fails, this exits after the last result.
     """
     log = BUILD / "log" / name
-    command = [str(TOP / "lab/run/vm"), "--icount", "-k", kernel, "-t", "3600"]
+    command = [str(TOP / "lab/run/vm"), *clock, "-k", kernel, "-t", "3600"]
     command += ["-l", str(log), *options, "--", "env", f"BASE={BASE}"]
     command += [str(Path(script).resolve()), "--guest", json.dumps(job)]
-    print(f"bench: {name}", file=sys.stderr)
+    if clock:
+        print(f"bench: {name}", file=sys.stderr)
     process = proc.start(command)
     assert process.stdout
     for raw in process.stdout:

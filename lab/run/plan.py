@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finds the tests, and reads from the table lab/run/tests.list where each one runs."""
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -170,7 +171,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_dpdk_tests(long)
     tests += find_tpgen_tests(long)
     tests += find_guide_tests(long)
-    tests.append(find_habits_test())
+    tests += [find_habits_test(), find_demo_test()]
     tests += find_igb_test(long)
     for name, *part in ("tpswitch", "net"), ("tp4",):
         command = ["bash", TOP / "apps" / name / "tests/test.sh", *part]
@@ -322,6 +323,13 @@ def find_guide_tests(long: bool) -> Iterator[Test]:
     command += [] if long else ["2"]
     yield Test("guide", command)
     yield Test("guide-bounce", command, vm=["--append", BOUNCE])
+
+
+def find_demo_test() -> Test:
+    """Each cell of make demo, once"""
+    job = {"rounds": 1, "sizes": [64]}
+    command = [*PYTHON, LAB / "measure/bench_um.py", "--guest", json.dumps(job)]
+    return Test("demo", ["env", f"BASE={BASE}", *command])
 
 
 def find_habits_test() -> Test:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests how lab/measure/bench.py reads and compares the results of its guest."""
+"""Tests how lab/measure/bench.py and bench_um.py compare the results of their guests."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, bench_guest, bench_misses, icount
+from lab.measure import bench, bench_guest, bench_misses, bench_um, icount
 
 RUN = {
     "device": "i40e",
@@ -109,6 +109,42 @@ class Machine(unittest.TestCase):
     def test_a_machine_that_fails_is_an_error(self) -> None:
         with self.assertRaises(SystemExit):
             self.measure(f"@ {json.dumps(RUN)}", code=1)
+
+
+def samples(**runs: list[float]) -> list[bench_um.Sample]:
+    """Runs of l2fwd with 64 bytes, of 0.01 calls per packet, by version"""
+    return [
+        bench_um.Sample("l2fwd", version.replace("_", "+"), 64, ns, 0.01)
+        for version, times in runs.items()
+        for ns in times
+    ]
+
+
+class Nanoseconds(unittest.TestCase):
+    def test_the_best_run_counts_without_its_calls(self) -> None:
+        runs = samples(V2=[500, 410, 900], V4=[260, 210])
+        lines = bench_um.table(runs, call_ns=1000).splitlines()
+        self.assertEqual(lines[2].split(), ["l2fwd", "V2", "400", "1.00"])
+        self.assertEqual(lines[3].split(), ["V4", "200", "2.00"])
+
+    def test_the_better_old_version_is_the_measure(self) -> None:
+        runs = [
+            bench_um.Sample("rxdrop", version, 64, ns, 0)
+            for version, ns in (("V2", 300), ("V3", 200), ("V4", 100))
+        ]
+        rows = [line.split()[-1] for line in bench_um.table(runs, 0).splitlines()]
+        self.assertEqual(rows[2:], ["0.67", "1.00", "2.00"])
+
+    def test_each_version_is_measured_once(self) -> None:
+        rows = list(bench_um.rows())
+        self.assertEqual(len(rows), len({*rows}))
+        self.assertEqual({v for _, v in rows}, {*bench_um.VERSIONS})
+
+    def test_a_busy_machine_is_seen(self) -> None:
+        quiet = samples(V2=[100, 101, 103], V4=[100, 110, 500])
+        busy = samples(V2=[100, 300, 200], V4=[100, 150, 500])
+        self.assertLess(bench_um.spread(quiet), bench_um.BUSY)
+        self.assertGreater(bench_um.spread(busy), bench_um.BUSY)
 
 
 class Picture(unittest.TestCase):

@@ -13,7 +13,6 @@ usage()
 	cat <<EOF
 usage: ${0##*/} [options]
 
-  --demo          short: 3 rounds of half a second, without busy polling
   --icount        the cost of a packet on one CPU instead of packets per second;
                   with "qemu -icount shift=0", a nanosecond is an instruction
   --list          print the commands, and run nothing
@@ -57,11 +56,6 @@ args=("$@")
 
 while [ $# -gt 0 ]; do
 	case $1 in
-	--demo)
-		versions="2 3 4 zc shared xdp"
-		seconds=0.5
-		rounds=3
-		;;
 	--icount)
 		icount=1
 		rounds=1
