@@ -14,6 +14,8 @@ alone := @lab/build/alone
 # Status 4: a package could not be installed without a network. The tests that need it
 # report this.
 deps = @lab/build/deps $(1) || [ $$? -eq 4 ]
+# A wrong name in TESTS is reported before anything is installed
+names = @! command -v python3 >/dev/null || lab/run/test.py --check
 
 ## Demonstration, tests and benchmarks:
 ##   demo          from nothing to a table: nanoseconds per packet of V2, V3, V4 and
@@ -35,12 +37,14 @@ demo:
 	$(alone) lab/measure/demo
 
 test:
+	$(names)
 	$(call deps,$(or $(ARCH),test))
 	$(alone) lab/run/test.py
 
 quick: private export KERNELS := umdebug
 quick: private export TESTS := $(or $(TESTS),@um)
 quick:
+	$(names)
 	$(call deps,quick)
 	$(alone) lab/run/test.py
 
@@ -121,6 +125,7 @@ endif
 long: private LONG_LIVE := $(if $(TESTS),,1)
 long: private export TESTS := $(or $(TESTS),xl710-* virtio-* pcap-* psock_*)
 long:
+	$(names)
 	$(call deps,test)
 	$(alone) lab/run/test.py --long
 	$(if $(LONG_LIVE),$(MAKE) live-test)
@@ -136,6 +141,7 @@ live-check:
 
 kcsan: private export TESTS := $(or $(TESTS),tpacket4* tp4* xl710-tp4)
 kcsan:
+	$(names)
 	$(call deps,test)
 	$(alone) lab/run/test.py --kernels kcsan
 
@@ -148,6 +154,7 @@ fresh:
 	$(alone) lab/run/fresh
 
 coverage:
+	$(names)
 	$(call deps,test)
 	$(alone) lab/measure/coverage.py
 

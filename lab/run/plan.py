@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -126,26 +127,46 @@ def why_not(test: Test, kernel: str, kernels: list[str], long: bool) -> str:
     return ""
 
 
+# That what is not built yet counts as built, for find_all()
+anticipate = False
+
+
+def is_built(path: Path) -> bool:
+    return anticipate or path.exists()
+
+
+def stems(directory: str, pattern: str) -> list[str]:
+    return sorted(path.stem for path in (TOP / directory).glob(pattern))
+
+
 def listed(what: str) -> list[str]:
     """The series' own programs or scripts, as lab/build/progs found them."""
+    if anticipate:
+        pattern = "*.sh" if what == "scripts" else "*.c"
+        return stems("tools/testing/selftests/net/tpacket4", pattern)
     file = BUILD / ARCH / "selftests" / what
     return file.read_text().split() if file.exists() else []
 
 
+def kunit_modules(kernel: str) -> list[str]:
+    if anticipate:
+        return stems("net/packet", "*_test.c")
+    directory = f"kernel-{kernel}/mods/lib/modules/*/kernel/net/packet"
+    names = sorted(path.stem for path in BUILD.glob(f"{directory}/*.ko"))
+    return [name for name in names if re.search("kunit|test", name)]
+
+
 def find_selftests(kernel: str) -> Iterator[Test]:
-    modules = (BUILD / f"kernel-{kernel}").glob("mods/lib/modules/*/kernel/net/packet")
-    for directory in modules:
-        for module in sorted(directory.glob("*.ko")):
-            if re.search("kunit|test", module.stem):
-                yield Test(module.stem, [module.stem], "kunit", BUILD)
+    for module in kunit_modules(kernel):
+        yield Test(module, [module], "kunit", BUILD)
     fast = ["env", *FAST] if kernel in ("kcsan", "gcov") or ARCH else []
     in_32_bit = listed("programs32") if kernel == "plain" else []
     for program in listed("programs"):
         name = f"tpacket4_{program}"
-        if (TPACKET4 / program).exists():
+        if is_built(TPACKET4 / program):
             yield Test(name, [*fast, f"./{program}"], cwd=TPACKET4)
         path = f"../../net32/tpacket4/{program}"
-        if program in in_32_bit and (TPACKET4 / path).exists():
+        if program in in_32_bit and is_built(TPACKET4 / path):
             yield Test(f"{name}-32", [path], cwd=TPACKET4)
 
 
@@ -154,7 +175,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     if ARCH:
         return tests + find_lib_tests()[:2]
     for name in "psock_tpacket", "psock_fanout", "psock_snd":
-        if (NET / name).exists():
+        if is_built(NET / name):
             script = ".sh" if name == "psock_snd" else ""
             tests.append(Test(name, [f"./{name}{script}"]))
     for script in listed("scripts"):
@@ -178,7 +199,7 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         tests.append(Test(name, command, cwd=BUILD / name))
     script = TOP / "bindings/veth.sh"
     for name, examples in ("rust", "rust/release/examples"), ("go", "go"):
-        if (BUILD / examples).exists():
+        if is_built(BUILD / examples):
             command = [ON_VETH, script, BUILD / examples, "tp4A", "tp4B"]
             tests.append(Test(name, command))
     for test in tests:
@@ -229,19 +250,19 @@ def find_tpgen_tests(long: bool) -> Iterator[Test]:
 
 def find_port_tests(kind: str, driver: str, long: bool, *vm: str) -> Iterator[Test]:
     """Those of ports/ that run on two devices of any driver, where the ports are built."""
-    if (PCAP / "lib").exists():
+    if is_built(PCAP / "lib"):
         # The ring has 4,096 frames: more packets must come while the capture is stopped.
         count = "10000" if long else "6000"
         command = ["bash", PCAP_TESTS / "stopped.sh", PCAP, driver, count]
         yield Test(f"{kind}-stopped", command, cwd=PCAP, vm=[*vm])
-    if vm and PLUGIN.exists():
+    if vm and is_built(PLUGIN):
         command = [*PYTHON, DPDK_TESTS / "devices.py", PLUGIN.parent, driver]
         yield Test(f"{kind}-dpdk", command, vm=[*vm])
 
 
 def find_pcap_tests(long: bool) -> Iterator[Test]:
     """Those of ports/libpcap, where that is built."""
-    if not (PCAP / "lib").exists():
+    if not is_built(PCAP / "lib"):
         return
     for version in "v3", "v4", "zc":
         # V3 is what Debian's libpcap uses.
@@ -266,14 +287,14 @@ def find_dpdk_tests(long: bool) -> Iterator[Test]:
         "dpdk-sanitized": ["testpmd.py", PLUGIN.parent / "sanitized" / PLUGIN.name],
         "dpdk-programs": ["programs.py", PLUGIN.parent],
     }
-    for name, (script, path) in commands.items() if PLUGIN.exists() else ():
+    for name, (script, path) in commands.items() if is_built(PLUGIN) else ():
         command = [*PYTHON, DPDK_TESTS / script, path]
         yield Test(name, command + ([] if long else ["--short"]))
 
 
 def find_virtio_tests(long: bool) -> Iterator[Test]:
     """Zero-copy mode on virtio_net, with the kinds of rings and buffers it has."""
-    if ARCH or not (TPACKET4 / "zc_ports.sh").exists():
+    if ARCH or not is_built(TPACKET4 / "zc_ports.sh"):
         return
     mtu, valid = "TPACKET4_PORT_MTU=1500", "TPACKET4_PORT_VALID=1"
     dma = "virtio,iommu_platform=on,disable-legacy=on"
@@ -401,14 +422,14 @@ def find_host_tests() -> list[Test]:
         name = path.stem.replace("test_", "lab-")
         tests.append(Test(name, unit, "host", path.parent))
     rings = ["env", "OPERATIONS=1e8", "SEED=1", LAB / "stress/run", "fuzz", "rings"]
-    if (BUILD / "rust").exists():
+    if is_built(BUILD / "rust"):
         unit = ["env", f"CARGO_TARGET_DIR={BUILD / 'rust'}", "cargo", "test", "--quiet"]
         crate = TOP / "bindings/rust"
         tests.append(Test("rust-unit", [*unit, "--all-features"], "host", crate))
-    if (BUILD / "go").exists():
+    if is_built(BUILD / "go"):
         unit = ["go", "test", "-race", "./..."]
         tests.append(Test("go-unit", unit, "host", TOP / "bindings/go"))
-    if (BUILD / "tpswitch").exists():
+    if is_built(BUILD / "tpswitch"):
         rings_only = ["bash", TOP / "apps/tpswitch/tests/test.sh", "swtest"]
         tests.append(Test("tpswitch-rings", rings_only, "host", BUILD / "tpswitch"))
     return [
@@ -417,3 +438,29 @@ def find_host_tests() -> list[Test]:
         Test("tpgen-unit", [TOP / "apps/tpgen/tests/unit.sh"], "host", TOP),
         Test("rings", rings, "host", TOP),
     ]
+
+
+def find_all() -> list[Test]:
+    """All tests, also those whose programs are not built yet"""
+    global anticipate
+    anticipate = True
+    tests = find_host_tests()
+    for kernel in "plain", "debug":
+        tests += find_guest_tests(kernel, True)
+        tests += find_virtio_tests(True)
+        tests += find_xl710_tests(kernel, True) if not ARCH else []
+    anticipate = False
+    return tests
+
+
+def unknown(patterns: list[str]) -> str:
+    """What is wrong with patterns that no test matches; empty if all match some"""
+    tests = find_all()
+    names = {test.name for test in tests}
+    wrong = []
+    for pattern in patterns:
+        if not any(test.matches(pattern) for test in tests):
+            near = get_close_matches(pattern.strip("*"), names, 4, 0.5)
+            hint = f": {', '.join(near)}?" if near else ""
+            wrong.append(f"no test matches {pattern}{hint}")
+    return "; ".join(wrong)

@@ -346,16 +346,23 @@ def main() -> int:
     )
     parser.add_argument("--list", action="store_true", help="list the tests")
     parser.add_argument("--long", action="store_true", help="run long tests in full")
+    parser.add_argument(
+        "--check", action="store_true", help="only check that each pattern has tests"
+    )
     args = parser.parse_args()
     if ARCH and ARCH not in ARCH_KERNELS:
         sys.exit(f"test.py: ARCH={ARCH} is not one of {', '.join(ARCH_KERNELS)}")
+    patterns = args.tests.split()
+    if why := plan.unknown(patterns):
+        sys.exit(f"test.py: {why}; see --list")
+    if args.check:
+        return 0
     asked = kernels = ARCH_KERNELS[ARCH] if ARCH else kernels_of(args)
     total = Result()
     proc.stop_on_signals()
     if not args.long:
         boot_options.extend(EXPEDITED)
 
-    patterns = args.tests.split()
     left_out: list[str] = []
 
     def choose(tests: Iterable[Test], where: str) -> list[tuple[str, Test]]:

@@ -273,6 +273,21 @@ class HarnessTest(unittest.TestCase):
             "fail:progs:xskxceiver", "plain xl710-tp4", "plain xl710-xskxceiver"
         )
 
+    def test_a_wrong_name_is_refused_before_anything_is_installed(self) -> None:
+        self.tests = "xl710-tp4 xl710-tq4 @7,3 rings*"
+        for target in "test", "quick", "long", "kcsan", "coverage":
+            code, out = self.run_make(self.top, target, "fail:deps")
+            self.assertNotEqual(code, 0)
+            self.assertRegex(out, r"no test matches xl710-tq4: .*\bxl710-tp4\b.*\?")
+            self.assertIn("no test matches @7,3", out)
+            self.assertNotIn("rings", out)
+            self.assertNotIn("deps is broken", out)
+
+    def test_a_wrong_name_of_a_check_is_refused_with_those_there_are(self) -> None:
+        code, out = output(self.top / "lab/run/check", "ruff", "rufff")
+        self.assertEqual(code, 2)
+        self.assertEqual(out, "check: no check is named rufff: shellcheck ruff\n")
+
     def test_without_network_tests_are_skipped(self) -> None:
         for fake in "skip:qemu.sh", "skip:progs:xskxceiver", "skip:series.py":
             code, last, _ = self.run_test(fake)
