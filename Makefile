@@ -87,7 +87,7 @@ burst: kernel
 ##                 and tpacket4-card, in out/deb. Or the module itself, in build/live, for a kernel of
 ##                 Debian: RELEASE=6.12.117+deb12-amd64; or for the one that you run:
 ##                 HEADERS=/lib/modules/$(uname -r)/build SOURCE=its tree
-install: worktree
+install:
 	$(alone) lab/release/install
 
 deb: worktree

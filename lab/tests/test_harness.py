@@ -294,6 +294,12 @@ class HarnessTest(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertIn(" 0 failed", last)
 
+    def test_the_shell_does_not_wait_for_the_selftests(self) -> None:
+        # It ends since there is no terminal.
+        _, out = self.run_make(self.top, str(self.top / "lab/run/shell"))
+        self.assertRegex(out, r"(?m)^building tpgen \.\.\. .*done$")
+        self.assertNotIn("selftests", out)
+
     # --- other machines ---------------------------------------------------------
 
     def run_arm64(self, fake: str) -> tuple[int, str]:

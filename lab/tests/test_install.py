@@ -46,7 +46,12 @@ class InstallTest(unittest.TestCase):
         dest = Path(tempfile.mkdtemp(prefix="tpacket4-install."))
         self.addCleanup(shutil.rmtree, dest)
         env = os.environ | {"DESTDIR": str(dest), "PREFIX": "/opt/tp4"}
-        subprocess.run([TOP / "lab/release/install"], env=env, check=True)
+        said = subprocess.check_output(
+            [TOP / "lab/release/install"], env=env, text=True
+        )
+        last = said.splitlines()[-1]
+        self.assertIn("installing tpgen ... ", said)
+        self.assertIn(f"Everything is in {dest}/opt/tp4: ", last)
         found = {str(f.relative_to(dest)) for f in dest.rglob("*") if f.is_file()}
         expected = {
             f"opt/tp4/{d}/{f}" for d, names in FILES.items() for f in names.split()
@@ -58,6 +63,22 @@ class InstallTest(unittest.TestCase):
                 if not program.exists():  # in a package only
                     program = (TOP / name).with_suffix("")
                 self.same_options(program, TOP / name, first, behind)
+
+    def test_relative_prefix(self) -> None:
+        """It is refused before anything is built."""
+        with tempfile.TemporaryDirectory(prefix="tpacket4-install.") as dest:
+            env = os.environ | {"DESTDIR": dest, "PREFIX": "opt/tp4"}
+            run = subprocess.run(
+                [TOP / "lab/release/install"],
+                check=False,
+                env=env,
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(run.returncode, 1)
+            self.assertEqual(run.stdout, "")
+            self.assertIn("PREFIX=opt/tp4 is not an absolute path", run.stderr)
+            self.assertEqual(os.listdir(dest), [])
 
     def same_options(self, program: Path, path: Path, first: str, behind: str) -> None:
         """The manual page has the options of --help."""
