@@ -42,6 +42,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from lab.build.hunks import find_ambiguous
 from lab.build.place import BASES, BUILD, TOP
 
 LINUX = BUILD / "linux"
@@ -294,18 +295,24 @@ def author(patch: Patch) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def apply_diff(diff: bytes, env: Env) -> bool:
+def apply_diff(path: str, diff: bytes, env: Env) -> bool:
     """Apply it to the index; return whether all of its context matched."""
     # Another base can differ in the lines around it. If one line of context still
-    # matches, report it: builds and tests show whether it is right.
+    # matches, at one place only, report it: builds and tests show whether it is right.
     apply = ["apply", "--cached", "--whitespace=nowarn", "--verbose"]
     try:
         git(*apply, "-", stdin=diff, env=env)
     except Error as err:
         try:
-            git(*apply, "-C1", "-", stdin=diff, env=env)
+            before = git("cat-file", "blob", f":{path}", env=env)
+            hunk = find_ambiguous(diff, before)
+            if not hunk:
+                git(*apply, "-C1", "-", stdin=diff, env=env)
         except Error:
             raise err from None
+        if hunk:
+            more = f"With less context, it fits several places: {hunk}"
+            raise Error(f"{err}\n{more}") from None
         return False
     return True
 
@@ -316,7 +323,7 @@ def apply_edit(name: Path, path: str, diff: bytes, env: Env) -> None:
     ]:
         raise Error(f"{name} must be a diff of {path} only")
     try:
-        if not apply_diff(diff, env):
+        if not apply_diff(path, diff, env):
             print(f"{name}: applied with less context: check it", file=sys.stderr)
     except Error as err:
         raise Error(f"{name} does not apply:\n\n{err}\n") from None
@@ -352,7 +359,7 @@ def without_at(patch: Patch, path: str, parent: str) -> str | None:
         entry = f"100644,{blob},{path}"
         git("update-index", "--add", "--cacheinfo", entry, env=env)
         try:
-            apply_diff(diff, env)
+            apply_diff(path, diff, env)
         except Error:
             return None
         return text("rev-parse", f":{path}", env=env)

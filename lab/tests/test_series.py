@@ -355,6 +355,13 @@ class SeriesTest(unittest.TestCase):
         said = self.series("tree")
         self.assertIn("net/old.c.d/two.patch: applied with less context", said)
 
+    def test_less_context_at_several_places_is_refused(self) -> None:
+        code = CODE.replace("function_4", "renamed_4").replace("return 5;", "return 4;")
+        self.write("kernel/net/old.c", code)
+        said = self.series("tree", fail=True)
+        self.assertIn("net/old.c.d/two.patch does not apply", said)
+        self.assertIn("With less context, it fits several places: @@ -20,7", said)
+
     def release(self, number: int, code: str, deb: bool = True) -> None:
         """From now on, apt lists 6.12.<number> and, with deb, has it."""
         self.write("kernel/Makefile", MAKEFILE.replace("= 1\n", f"= {number}\n"))
