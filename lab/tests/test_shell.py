@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests that the examples which make shell prints work, and those of README.md.
 
-Needs the plain kernel and the programs, as make test builds them.
+Needs the plain kernel and the programs, as make test builds them. Another test is of the
+files in the guest, on User Mode Linux.
 """
 
 import os
@@ -97,6 +98,23 @@ class ShellTest(unittest.TestCase):
         )
         os.write(self.tty, b"exit\n")
         self.assertEqual(self.vm.wait(PATIENCE), 0)
+
+
+class FilesTest(unittest.TestCase):
+    def test_a_directory_around_the_clone(self) -> None:
+        """The guest sees the files there, also below /tmp."""
+        kernel = BUILD / "kernel-um"
+        if not (kernel / "linux").exists():
+            self.skipTest("no build/kernel-um: lab/build/kernel um")
+        around = self.enterContext(tempfile.TemporaryDirectory(dir="/tmp"))
+        shutil.copytree(TOP / "lab", f"{around}/clone/lab")
+        Path(around, "file").touch()
+        vm = [f"{around}/clone/lab/run/vm", "-k", kernel]
+        list_files = [*vm, "--", "ls", "-d", "file", "clone/lab/run/vm"]
+        said = subprocess.check_output(
+            list_files, cwd=around, stdin=subprocess.DEVNULL, text=True
+        )
+        self.assertEqual(said.split(), ["clone/lab/run/vm", "file"])
 
 
 if __name__ == "__main__":
