@@ -41,7 +41,7 @@ WARMUP = 8_192
 PACKETS = 16_384
 PATIENCE = 60  # seconds: tpbench has a number of packets, not a time
 BUFFER_KIB = 8_192  # tcpdump -B: more than a burst
-TCPDUMP_RUNS = 5
+TCPDUMP_RUNS = 10
 BURST = 4  # batches: with V4, tcpdump sleeps after each burst, and that is dear here
 # poll(), and on V4 setsockopt() of SO_RCVLOWAT before and after it
 CALLS_PER_SLEEP = {"V3": 1, "V4": 3}
@@ -117,15 +117,16 @@ def run_tpbench(benchmark: str, version: str, size: int) -> Sample:
     return Sample(benchmark, version, size, said["ns_per_packet"], calls)
 
 
-def send_and_yield(sender: capture.Sender) -> None:
-    """Send a burst, and go on when tcpdump has read it."""
+def send_and_wait(sender: capture.Sender, stat: int) -> int:
+    """Send a burst, and leave the CPU to tcpdump until it sleeps; returns the calls."""
     for _ in range(BURST):
         if sender.send(BATCH) != BATCH:
             raise RuntimeError("a batch was cut")
-    none = os.sched_param(0)
-    os.sched_setscheduler(0, os.SCHED_IDLE, none)
-    os.sched_yield()
-    os.sched_setscheduler(0, os.SCHED_OTHER, none)
+    calls = BURST + 1
+    while b" S " not in os.pread(stat, 100, 0):
+        os.sched_yield()
+        calls += 2
+    return calls
 
 
 def count_sleeps(pid: int) -> int:
@@ -141,18 +142,19 @@ def run_tcpdump(version: str, size: int) -> Iterator[Sample]:
     # It does not take the CPU from the sender in the midst of a batch.
     os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))
     sender = capture.Sender(ENDS[0], [size] * BATCH)
+    stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     # A page of the buffer is dear when it is used first.
     for _ in range(BUFFER_KIB * 1024 // (size * BATCH * BURST) + 1):
-        send_and_yield(sender)
+        send_and_wait(sender, stat)
     for _ in range(TCPDUMP_RUNS):
         sleeps, start = count_sleeps(pid), time.monotonic_ns()
+        calls = 0
         for _ in range(PACKETS // (BATCH * BURST)):
-            send_and_yield(sender)
+            calls += send_and_wait(sender, stat)
         ns = time.monotonic_ns() - start
-        sleeps = (count_sleeps(pid) - sleeps) * CALLS_PER_SLEEP[version]
-        # Those of the sender are one a batch, and three to yield.
-        calls = (1 + 3 / BURST) / BATCH + sleeps / PACKETS
-        yield Sample("tcpdump", version, size, ns / PACKETS, calls)
+        calls += (count_sleeps(pid) - sleeps) * CALLS_PER_SLEEP[version]
+        yield Sample("tcpdump", version, size, ns / PACKETS, calls / PACKETS)
+    os.close(stat)
     _, lost = tcpdump.counters()
     if lost:
         raise RuntimeError(f"{lost} packets were lost")
