@@ -9,6 +9,7 @@ import itertools
 import re
 import subprocess
 import unittest
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -62,17 +63,27 @@ def check_make(words: str) -> None:
         assert re.search(rf"(?m)^ .*\b{name}=", known), name
 
 
-def check_apt(words: str) -> None:
-    """They are packages that make deb or make live builds."""
+def built_packages() -> list[str]:
+    """Those of make deb and make live"""
     controls = [*TOP.glob("*/debian/control"), *TOP.glob("*/*/debian/control")]
     text = "".join(control.read_text() for control in controls)
-    built = re.findall(r"(?m)^Package: (\S+)$", text)
-    for word in output("bash", "-c", f"set -f; printf '%s\\n' {words}").split():
+    return re.findall(r"(?m)^Package: (\S+)$", text)
+
+
+def check_apt(words: str) -> None:
+    for word in output("bash", "-c", f"set -f; printf '%s\n' {words}").split():
         if word.startswith("linux-headers-"):
             continue
         path, _, name = word.rpartition("/")
         assert path == "./out/deb", word
-        assert name == "*.deb" or name.removesuffix("_*.deb") in built, (word, built)
+        package = name.removesuffix("_*.deb")
+        assert name == "*.deb" or package in built_packages(), word
+
+
+def check_remove(words: str) -> None:
+    pattern = words.strip("'")
+    left = [name for name in built_packages() if not fnmatchcase(name, pattern)]
+    assert all("pcap" in name for name in left), (words, left)
 
 
 def check_module(name: str) -> None:
@@ -115,6 +126,9 @@ class ReadmeTest(unittest.TestCase):
             if code.startswith("make "):
                 with self.subTest(code):
                     check_make(code.removeprefix("make "))
+            elif code.startswith("sudo apt remove "):
+                with self.subTest(code):
+                    check_remove(code.removeprefix("sudo apt remove "))
             elif code.startswith("lab/") and " " in code:
                 with self.subTest(code):
                     output(*code.split())
@@ -122,6 +136,9 @@ class ReadmeTest(unittest.TestCase):
                 continue
             found += 1
         self.assertGreater(found, 2)
+
+    def test_it_is_short(self) -> None:
+        self.assertLessEqual(len(readme().splitlines()), 130)
 
     def test_files(self) -> None:
         """Links, and the paths of the last table, lead to something."""
