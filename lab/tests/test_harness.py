@@ -16,6 +16,7 @@ import tempfile
 import time
 import unittest
 import uuid
+from itertools import cycle, product
 from pathlib import Path
 
 LAB = Path(__file__).resolve().parent.parent
@@ -191,11 +192,13 @@ class HarnessTest(unittest.TestCase):
     # --- Ctrl-C and SIGTERM ---------------------------------------------------
 
     def stop_both_ways(self, target: str, *hangs: str) -> None:
-        for name in hangs:
-            for number, group in (signal.SIGINT, True), (signal.SIGTERM, False):
-                with self.subTest(target=target, hangs=name, number=number):
-                    (self.top / "hangs").unlink(missing_ok=True)
-                    self.stop(target, f"hang:{name}", number, group)
+        """Where several things hang, each is stopped in one of both ways, in turns."""
+        ways = [(signal.SIGINT, True), (signal.SIGTERM, False)]
+        pairs = zip(hangs, cycle(ways)) if len(hangs) > 1 else product(hangs, ways)
+        for name, (number, group) in pairs:
+            with self.subTest(target=target, hangs=name, number=number):
+                (self.top / "hangs").unlink(missing_ok=True)
+                self.stop(target, f"hang:{name}", number, group)
 
     def test_a_signal_ends_make_test(self) -> None:
         self.stop_both_ways("test", "qemu", "kernel:debug", "qtest")
