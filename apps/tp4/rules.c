@@ -147,7 +147,51 @@ static bool print_target(FILE *f, __u64 cookie)
 	return cookie == RX_CLS_FLOW_DISC || cookie <= ETHTOOL_RX_FLOW_SPEC_RING;
 }
 
-static int print_rule(const char *dev, __u32 place)
+static bool is_i40e(const char *dev)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+
+	return !ask_device(dev, &info) && !strcmp(info.driver, "i40e");
+}
+
+static void set_mask(void *mask, const void *value, size_t len)
+{
+	memset(mask, is_all(value, len, 0) ? 0 : 0xff, len);
+}
+
+/*
+ * i40e takes the masks of IPv4's and IPv6's fields for each other, so that one covers the
+ * other. It matches fields as a whole only, and nothing but addresses and ports.
+ */
+static void set_masks(struct ethtool_rx_flow_spec *fs)
+{
+	const __u32 flow = fs->flow_type & ~(FLOW_EXT | FLOW_MAC_EXT);
+	const struct ethtool_tcpip4_spec *v4 = &fs->h_u.tcp_ip4_spec;
+	const struct ethtool_tcpip6_spec *v6 = &fs->h_u.tcp_ip6_spec;
+	struct ethtool_tcpip4_spec *m4 = &fs->m_u.tcp_ip4_spec;
+	struct ethtool_tcpip6_spec *m6 = &fs->m_u.tcp_ip6_spec;
+	const struct flow_type *type;
+
+	for (type = flow_types; type->name; type++)
+		if (flow == type->ip4 || flow == type->ip6)
+			break;
+	if (!type->name || flow == ETHER_FLOW)
+		return;
+	memset(&fs->m_u, 0, sizeof(fs->m_u));
+	if (flow == type->ip4) {
+		set_mask(&m4->ip4src, &v4->ip4src, sizeof(v4->ip4src));
+		set_mask(&m4->ip4dst, &v4->ip4dst, sizeof(v4->ip4dst));
+		set_mask(&m4->psrc, &v4->psrc, sizeof(v4->psrc));
+		set_mask(&m4->pdst, &v4->pdst, sizeof(v4->pdst));
+	} else {
+		set_mask(m6->ip6src, v6->ip6src, sizeof(v6->ip6src));
+		set_mask(m6->ip6dst, v6->ip6dst, sizeof(v6->ip6dst));
+		set_mask(&m6->psrc, &v6->psrc, sizeof(v6->psrc));
+		set_mask(&m6->pdst, &v6->pdst, sizeof(v6->pdst));
+	}
+}
+
+static int print_rule(const char *dev, __u32 place, bool i40e)
 {
 	struct ethtool_rxnfc nfc = {
 		.cmd = ETHTOOL_GRXCLSRULE, .fs.location = place,
@@ -161,6 +205,8 @@ static int print_rule(const char *dev, __u32 place)
 	err = ask_device(dev, &nfc);
 	if (err)
 		return err;
+	if (i40e)
+		set_masks(&nfc.fs);
 	f = open_memstream(&text, &len);
 	if (!f)
 		return -ENOMEM;
@@ -183,13 +229,14 @@ static int print_rule(const char *dev, __u32 place)
  */
 int list_rules(const char *dev)
 {
+	const bool i40e = is_i40e(dev);
 	struct ethtool_rxnfc *all;
 	__u32 i;
 	int err;
 
 	err = find_rules(dev, &all);
 	for (i = 0; !err && i < all->rule_cnt; i++) {
-		err = print_rule(dev, all->rule_locs[i]);
+		err = print_rule(dev, all->rule_locs[i], i40e);
 		/* It was deleted meanwhile. */
 		if (err == -ENOENT)
 			err = 0;

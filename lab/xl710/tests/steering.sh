@@ -159,6 +159,33 @@ moves_by_tp4() {
 	goes_to "$was" 30010 20
 }
 
+# tp4 steer -l prints rules of the card as they were given.
+lists_by_tp4() {
+	local tp4=$BUILD/tp4/tp4 rule want='' out nr
+	local rules=(
+		"udp src $IP0 dst $IP1 sport 30011 dport 9 1"
+		"udp src $IP60 dst $IP61 sport 30011 dport 9 0"
+		"tcp src $IP0 dst $IP1 sport 80 dport 8080 drop"
+		"sctp dport 7 1"
+		"ip src $IP0 dst $IP1 1"
+	)
+
+	for rule in "${rules[@]}"; do
+		n1 "$tp4" steer -k "$IF1" $rule || return 1
+		case $rule in
+		*drop) want+="${rule% drop}: dropped"$'\n' ;;
+		*) want+="${rule% *}: to queue ${rule##* }"$'\n' ;;
+		esac
+	done
+	out=$(n1 "$tp4" steer -l "$IF1") || return 1
+	echo "$out"
+	while read -r nr; do
+		n1 "$tp4" steer -d "$IF1" "$nr" || return 1
+	done < <(cut -d: -f1 <<<"$out" | cut -d' ' -f2)
+	[ -z "$(n1 "$tp4" steer -l "$IF1")" ] &&
+		[ "$(cut -d' ' -f3- <<<"$out" | sort)" = "$(sort <<<"${want%$'\n'}")" ]
+}
+
 drops() {
 	local before after
 
@@ -206,6 +233,7 @@ else
 		moves $IP61 udp6 30000 30007 $IP60
 	check "steering: a rule for a destination port" moves_by_port
 	check "steering: tp4 steer" moves_by_tp4
+	check "steering: tp4 steer -l" lists_by_tp4
 fi
 check "steering: a rule drops" drops
 check "steering: matches are counted" counts_matches
