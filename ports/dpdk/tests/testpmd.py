@@ -635,6 +635,40 @@ def test_notices() -> None:
                 result(good, f"notices {options} {args}", found, pmd.log[-2000:])
 
 
+def test_dry_pool() -> None:
+    """An empty mempool: packets wait or are missed, none is lost without a count."""
+    rings, nr = 2048, 5000
+    args = (f"--rxd={rings}", f"--txd={rings}", "--mbcache=0", "--forward-mode=rxonly")
+    for zerocopy in 1, 0:
+        for spare in 0, 1:
+            title = f"{spare} spare mbufs, zerocopy={zerocopy}"
+            mbufs = (f"--total-num-mbufs={rings + spare}",)
+            with (
+                veth(),
+                Testpmd([f"iface=v0,zerocopy={zerocopy}"], args + mbufs) as pmd,
+                socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock,
+            ):
+                sock.bind(("v1", 0))
+                pmd("start")
+                for _ in range(nr):
+                    sock.send(b"\x02" * 12 + b"\x88\xb5" + bytes(46))
+
+                def accounted(pmd: Testpmd = pmd, spare: int = spare) -> bool:
+                    port = pmd.counters()[0]
+                    # What waits in the ring is neither.
+                    waits = 0 if spare else rings
+                    return port["RX-packets"] + port["RX-missed"] + waits == nr
+
+                good = wait_for(accounted)
+                port = pmd.counters()[0]
+                good &= bool(port["RX-packets"]) == bool(spare)
+                good &= bool(spare) or port["RX-nombuf"] > 0
+                result(good, f"dry mempool, {title}", port, pmd.log[-2000:])
+                pmd("stop")
+                pmd.stop_ports(f"dry mempool, {title}")
+                result(not pmd.quit(), f"dry mempool, {title}: it ends")
+
+
 def test_queues() -> None:
     """Several queues, in copy mode by fanout"""
     for zerocopy in 1, 0:
@@ -742,6 +776,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_mtu,
     test_rename,
     test_notices,
+    test_dry_pool,
     test_queues,
     test_errors,
     test_version,
