@@ -375,7 +375,7 @@ void live_hooks_put(void)
 	mutex_lock(&live_hooks_lock);
 	live_hooks_wanted = false;
 	mutex_unlock(&live_hooks_lock);
-	mod_delayed_work(system_unbound_wq, &live_hooks_work, LIVE_HOOKS_DELAY);
+	mod_delayed_work(system_long_wq, &live_hooks_work, LIVE_HOOKS_DELAY);
 }
 
 /**

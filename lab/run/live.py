@@ -17,6 +17,7 @@ lists. Their headers stay in the cache, 80 MB each.
 
 import argparse
 import platform
+import re
 import shutil
 import sys
 import time
@@ -40,6 +41,8 @@ BOOTS = [
     ("virtio_net", "virtio,iommu_platform=on,disable-legacy=on", 7),
 ]
 TIMEOUT = 1800
+# A work of the module on a workqueue that this kernel is going to remove
+OUTDATED = re.compile(r"work func .*\[tpacket4\].* deprecated.*")
 
 
 class Stop(Exception):
@@ -150,7 +153,10 @@ def boot(release: str, kind: str, nic: str, others: list[str]) -> Result:
         result.fail(f"exit code {code}: {' | '.join(text.splitlines()[-3:])}")
     elif not result.passed:
         result.fail("no test has run")
-    read_log(str(log.relative_to(TOP)), log.read_text(errors="replace"), result)
+    text = log.read_text(errors="replace")
+    read_log(str(log.relative_to(TOP)), text, result)
+    if outdated := OUTDATED.search(text):
+        result.fail(f"{log.relative_to(TOP)}: {outdated[0]}")
     return result
 
 
