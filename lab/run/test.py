@@ -41,6 +41,7 @@ from lab.run import plan, proc
 from lab.run.plan import ARCH, LAB, NET, Test
 from lab.run.result import NO_MEMORY, SKIP, Result, is_stale_int3, read_log, read_tap
 
+KERNELS = ("plain", "debug", "um", "umdebug", "kcsan", "gcov")
 ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": []}
 # How many times longer than on the plain kernel a test may take. KASAN and lockdep
 # are slow in software emulation, on a busy machine.
@@ -355,9 +356,11 @@ def main() -> int:
     patterns = args.tests.split()
     if why := plan.unknown(patterns):
         sys.exit(f"test.py: {why}; see --list")
+    asked = kernels = ARCH_KERNELS[ARCH] if ARCH else kernels_of(args)
+    if wrong := " ".join(k for k in kernels if k not in (*KERNELS, *ARCH_KERNELS)):
+        sys.exit(f"test.py: no such kernel: {wrong}; there are {' '.join(KERNELS)}")
     if args.check:
         return 0
-    asked = kernels = ARCH_KERNELS[ARCH] if ARCH else kernels_of(args)
     total = Result()
     proc.stop_on_signals()
     if not args.long:

@@ -286,6 +286,16 @@ class HarnessTest(unittest.TestCase):
             self.assertNotIn("rings", out)
             self.assertNotIn("deps is broken", out)
 
+    def test_a_wrong_name_of_a_kernel_is_refused(self) -> None:
+        code, out = output(self.top / "lab/run/test.py", "--check", KERNELS="plian um")
+        self.assertEqual(code, 1)
+        self.assertIn("no such kernel: plian; there are plain debug um", out)
+
+    def test_a_wrong_name_of_a_habit_is_refused(self) -> None:
+        code, out = output(LAB / "run/modules/habits.sh", "nosuch", BUILD="/none")
+        self.assertEqual(code, 2)
+        self.assertIn("no line above has the habits nosuch", out)
+
     def test_a_wrong_name_of_a_check_is_refused_with_those_there_are(self) -> None:
         code, out = output(self.top / "lab/run/check", "ruff", "rufff")
         self.assertEqual(code, 2)

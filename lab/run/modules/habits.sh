@@ -71,6 +71,12 @@ run() {
 	modprobe -r habits || rc=1
 }
 
+for habits; do
+	table | grep -q "^$habits " || {
+		echo "habits.sh: no line above has the habits $habits" >&2
+		exit 2
+	}
+done
 ip netns add v4habits
 # no packets but those of the test
 nsx sysctl -qw net.ipv6.conf.default.disable_ipv6=1
