@@ -5,17 +5,19 @@
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from lab.measure import bench, bench_guest, bench_misses, bench_um, icount
+from lab.measure import bench, bench_guest, bench_misses, bench_um, capture, icount
 
 RUN = {
     "device": "i40e",
@@ -145,6 +147,33 @@ class Nanoseconds(unittest.TestCase):
         busy = samples(V2=[100, 300, 200], V4=[100, 150, 500])
         self.assertLess(bench_um.spread(quiet), bench_um.BUSY)
         self.assertGreater(bench_um.spread(busy), bench_um.BUSY)
+
+    def count_rounds(self, *times: float) -> int:
+        """How many of at most ten rounds there are, if runs take these times in turns"""
+        ns = itertools.cycle(times)
+
+        def run_cell(*cell: str) -> Iterator[bench_um.Sample]:
+            yield bench_um.Sample(*cell, ns=next(ns), calls=0)
+
+        said: list[dict] = []
+        with (
+            mock.patch.object(bench_um, "run_cell", run_cell),
+            mock.patch.object(bench_um, "rows", lambda: [("l2fwd", "V4")]),
+            mock.patch.object(capture, "no_tcpdump", lambda lib: ""),
+            mock.patch.multiple(
+                bench_guest, run=mock.DEFAULT, set_up_links=mock.DEFAULT
+            ),
+            mock.patch.object(icount, "report", said.append),
+        ):
+            bench_um.guest(rounds=10, sizes=[64])
+        return sum("call_ns" in line for line in said)
+
+    def test_a_busy_machine_gets_more_rounds(self) -> None:
+        self.assertEqual(self.count_rounds(100, 101), bench_um.ENOUGH)
+        self.assertEqual(self.count_rounds(100, 200, 300), 10)
+
+    def test_rounds_go_on_until_the_best_runs_are_alike(self) -> None:
+        self.assertEqual(self.count_rounds(100, 200, 300, 200, *[101] * 6), 7)
 
 
 class Picture(unittest.TestCase):
