@@ -694,6 +694,66 @@ def test_queues() -> None:
             pmd.quit()
 
 
+def test_queue_stop() -> None:
+    """A queue that is stopped, or whose start is deferred, has no packets."""
+    packet = b"\x02" * 12 + b"\x88\xb5" + bytes(46)
+    for zerocopy in 1, 0:
+        mode = f"zerocopy={zerocopy}"
+        args = ("--forward-mode=rxonly",)
+        with (
+            veth(),
+            Testpmd([f"iface=v0,{mode}"], args) as pmd,
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock,
+        ):
+            sock.bind(("v1", 0))
+            for how in "stop", "deferred_start on":
+                before = pmd.counters()[0]
+                pmd("port stop 0" if " " in how else "show port info 0")
+                pmd(f"port 0 rxq 0 {how}")
+                pmd("port start 0" if " " in how else "show port info 0")
+                for _ in range(10):
+                    sock.send(packet)
+                pmd("port 0 rxq 0 start")
+                pmd("start")
+                for _ in range(5):
+                    sock.send(packet)
+                title = f"Rx queue, {how}, {mode}"
+
+                def received(
+                    pmd: Testpmd = pmd, before: dict[str, int] = before
+                ) -> bool:
+                    port = pmd.counters()[0]
+                    return port["RX-packets"] - before["RX-packets"] == 5
+
+                good = wait_for(received)
+                port = pmd.counters()[0]
+                missed = port["RX-missed"] - before["RX-missed"]
+                result(good and missed == 10, title, before, port, pmd.log[-2000:])
+                pmd("stop")
+            pmd.stop_ports(f"Rx queue, {mode}")
+            pmd.quit()
+        args = ("--forward-mode=txonly",)
+        with veth(), Testpmd([f"iface=v0,{mode}"], args) as pmd:
+            for how in "stop", "deferred_start on":
+                before = pmd.counters()[0]["TX-packets"]
+                pmd("port stop 0" if " " in how else "show port info 0")
+                pmd(f"port 0 txq 0 {how}")
+                pmd("port start 0" if " " in how else "show port info 0")
+                pmd("start")
+                pmd("stop")
+                stopped = pmd.counters()[0]["TX-packets"]
+                pmd("port 0 txq 0 start")
+                pmd("start")
+                good = wait_for(
+                    lambda p=pmd, b=stopped: p.counters()[0]["TX-packets"] > b + 100
+                )
+                good &= stopped == before
+                text = pmd("stop")
+                result(good, f"Tx queue, {how}, {mode}", before, stopped, text)
+            pmd.stop_ports(f"Tx queue, {mode}")
+            pmd.quit()
+
+
 def test_errors() -> None:
     """A sentence for each mistake"""
     run("ip", "link", "add", "d0", "type", "dummy")
@@ -718,14 +778,6 @@ def test_errors() -> None:
                     f"error of {vdev or 'no option'}",
                     pmd.log[-1500:],
                 )
-        for queue in "rxq", "txq":
-            with Testpmd(["iface=v0"]) as pmd:
-                pmd("port stop 0")
-                pmd(f"port 0 {queue} 0 deferred_start on")
-                text = pmd("port start 0")
-                good = "all queues are started with the port" in text
-                result(good, f"error of deferred_start, {queue}", text)
-                pmd.quit()
         with Testpmd(["iface=v0"]) as first, Testpmd(["iface=v0"]) as second:
             second.quit()
             busy = "in use" in second.log or "busy" in second.log
@@ -778,6 +830,7 @@ TESTS: tuple[Callable[[], None], ...] = (
     test_notices,
     test_dry_pool,
     test_queues,
+    test_queue_stop,
     test_errors,
     test_version,
     test_privileges,

@@ -167,6 +167,20 @@ set_queue_states(struct rte_eth_dev *dev, uint8_t state)
 		dev->data->tx_queue_state[i] = state;
 }
 
+/* Those that the application starts */
+static void
+defer_queues(struct rte_eth_dev *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->data->nb_rx_queues; i++)
+		if (rx_of(dev, i)->deferred)
+			dev->data->rx_queue_state[i] = RTE_ETH_QUEUE_STATE_STOPPED;
+	for (i = 0; i < dev->data->nb_tx_queues; i++)
+		if (tx_of(dev, i)->deferred)
+			dev->data->tx_queue_state[i] = RTE_ETH_QUEUE_STATE_STOPPED;
+}
+
 static int
 eth_stop(struct rte_eth_dev *dev)
 {
@@ -263,6 +277,7 @@ eth_start(struct rte_eth_dev *dev)
 	}
 	tpacket4_set_functions(dev);
 	set_queue_states(dev, RTE_ETH_QUEUE_STATE_STARTED);
+	defer_queues(dev);
 	tpacket4_offer_port(dev);
 	tpacket4_link_update(dev, 0);
 	give_notices(dev);
@@ -337,11 +352,8 @@ eth_rx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
 	struct port *port = dev->data->dev_private;
 	struct rx_queue *q = &port->pairs[i].rx;
 
-	if (conf->rx_deferred_start) {
-		LOG(ERR, "%s: all queues are started with the port", port->iface);
-		return -ENOTSUP;
-	}
 	q->nr = ring_size(nr);
+	q->deferred = conf->rx_deferred_start;
 	q->pool = pool;
 	dev->data->rx_queues[i] = q;
 	return 0;
@@ -354,11 +366,8 @@ eth_tx_queue_setup(struct rte_eth_dev *dev, uint16_t i, uint16_t nr,
 	struct port *port = dev->data->dev_private;
 	struct tx_queue *q = &port->pairs[i].tx;
 
-	if (conf->tx_deferred_start) {
-		LOG(ERR, "%s: all queues are started with the port", port->iface);
-		return -ENOTSUP;
-	}
 	q->nr = ring_size(nr);
+	q->deferred = conf->tx_deferred_start;
 	dev->data->tx_queues[i] = q;
 	return 0;
 }
@@ -371,6 +380,7 @@ eth_rxq_info_get(struct rte_eth_dev *dev, uint16_t i, struct rte_eth_rxq_info *i
 	info->mp = q->pool;
 	info->nb_desc = q->nr;
 	info->scattered_rx = q->scatter;
+	info->conf.rx_deferred_start = q->deferred;
 }
 
 static void
@@ -379,6 +389,44 @@ eth_txq_info_get(struct rte_eth_dev *dev, uint16_t i, struct rte_eth_txq_info *i
 	const struct tx_queue *q = dev->data->tx_queues[i];
 
 	info->nb_desc = q->nr;
+	info->conf.tx_deferred_start = q->deferred;
+}
+
+/*
+ * The kernel goes on to fill the ring of a queue that is stopped, since its socket may
+ * send. When the queue is started, these packets are dropped.
+ */
+static int
+eth_rx_queue_start(struct rte_eth_dev *dev, uint16_t i)
+{
+	struct rx_queue *q = rx_of(dev, i);
+
+	q->pair->missed += tpacket4_drop_packets(q);
+	dev->data->rx_queue_state[i] = RTE_ETH_QUEUE_STATE_STARTED;
+	return 0;
+}
+
+static int
+eth_rx_queue_stop(struct rte_eth_dev *dev, uint16_t i)
+{
+	tpacket4_stop_rx(rx_of(dev, i));
+	dev->data->rx_queue_state[i] = RTE_ETH_QUEUE_STATE_STOPPED;
+	return 0;
+}
+
+static int
+eth_tx_queue_start(struct rte_eth_dev *dev, uint16_t i)
+{
+	dev->data->tx_queue_state[i] = RTE_ETH_QUEUE_STATE_STARTED;
+	return 0;
+}
+
+static int
+eth_tx_queue_stop(struct rte_eth_dev *dev, uint16_t i)
+{
+	tpacket4_stop_tx(tx_of(dev, i));
+	dev->data->tx_queue_state[i] = RTE_ETH_QUEUE_STATE_STOPPED;
+	return 0;
 }
 
 static int
@@ -605,6 +653,10 @@ const struct eth_dev_ops tpacket4_ops = {
 	.allmulticast_disable = eth_allmulticast_disable,
 	.mac_addr_set = eth_mac_addr_set,
 	.mtu_set = eth_mtu_set,
+	.rx_queue_start = eth_rx_queue_start,
+	.rx_queue_stop = eth_rx_queue_stop,
+	.tx_queue_start = eth_tx_queue_start,
+	.tx_queue_stop = eth_tx_queue_stop,
 	.rx_queue_setup = eth_rx_queue_setup,
 	.tx_queue_setup = eth_tx_queue_setup,
 	.rxq_info_get = eth_rxq_info_get,

@@ -84,6 +84,7 @@ struct __rte_cache_aligned rx_queue {
 	bool busy_poll, scatter, meta, check_ip, strip_tag;
 	bool finish;		/* finish_packet() has something to do */
 	bool skip;		/* the rest of a packet is dropped */
+	bool deferred;		/* the application starts it */
 	uint16_t nr;
 	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
 };
@@ -98,7 +99,7 @@ struct __rte_cache_aligned tx_queue {
 	uint32_t frame_size;
 	uint16_t data_offset;
 	unsigned int lead, low;	/* low: fewer free slots, and sent packets are freed */
-	bool meta;
+	bool meta, deferred;
 	uint16_t nr;
 	uint64_t packets, bytes, errors[NR_TX_ERRORS];
 	uint64_t copied;
@@ -216,6 +217,8 @@ uint32_t tpacket4_get_room(const struct port *port, struct rte_mempool *pool);
 void tpacket4_read_missed(struct queue_pair *pair);
 int tpacket4_start_pair(struct rte_eth_dev *dev, unsigned int i);
 void tpacket4_stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx);
+void tpacket4_stop_rx(struct rx_queue *q);
+void tpacket4_stop_tx(struct tx_queue *q);
 int tpacket4_add_interrupts(struct rte_eth_dev *dev);
 void tpacket4_remove_interrupts(struct rte_eth_dev *dev);
 
@@ -223,6 +226,7 @@ void tpacket4_remove_interrupts(struct rte_eth_dev *dev);
 extern const struct tpacket4_tx_error tpacket4_tx_errors[NR_TX_ERRORS];
 
 unsigned int tpacket4_free_packets(struct tx_queue *q, unsigned int max);
+unsigned int tpacket4_drop_packets(struct rx_queue *q);
 int tpacket4_register_times(const struct rte_eth_dev *dev);
 void tpacket4_set_functions(struct rte_eth_dev *dev);
 

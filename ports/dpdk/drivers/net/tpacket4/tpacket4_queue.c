@@ -383,21 +383,42 @@ stop_rx(const struct tp4_socket *s)
 	setsockopt(s->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 }
 
+/* The packet that was not complete is dropped, and the pool gets the spare mbufs back. */
+void
+tpacket4_stop_rx(struct rx_queue *q)
+{
+	rte_mempool_put_bulk(q->pool, &q->spare[MAX_SPARE - q->nr_spare], q->nr_spare);
+	q->nr_spare = 0;
+	rte_pktmbuf_free(q->head);
+	q->head = NULL;
+	q->skip = false;
+}
+
+/* Waits for a while until all packets are sent. */
+void
+tpacket4_stop_tx(struct tx_queue *q)
+{
+	unsigned int tries;
+
+	for (tries = 0; tp4_ring_pending(&q->ring) && tries < 100; tries++) {
+		if (!tpacket4_free_packets(q, UINT_MAX)) {
+			kick_tx(q->pair);
+			rte_delay_us_sleep(1000);
+		}
+	}
+}
+
 void
 tpacket4_stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue *tx)
 {
 	struct tp4_socket *s = socket_of(pair);
 	void **mbufs = NULL;
-	unsigned int tries, n = 0;
+	unsigned int n = 0;
 
 	if (!s->map)
 		goto out;
-	for (tries = 0; tx && tp4_ring_pending(&tx->ring) && tries < 100; tries++) {
-		if (!tpacket4_free_packets(tx, UINT_MAX)) {
-			kick_tx(pair);
-			rte_delay_us_sleep(1000);
-		}
-	}
+	if (tx)
+		tpacket4_stop_tx(tx);
 	/*
 	 * In zero-copy mode, the kernel returns all frames now. In copy mode, it has them
 	 * until the socket is closed, and those to receive into stay in their slots.
@@ -422,13 +443,8 @@ tpacket4_stop_pair(struct queue_pair *pair, struct rx_queue *rx, struct tx_queue
 	if (n)
 		rte_mempool_put_bulk(pair->shared->pool, mbufs, n);
 	free(mbufs);
-	if (rx) {
-		rte_mempool_put_bulk(rx->pool, &rx->spare[MAX_SPARE - rx->nr_spare],
-				     rx->nr_spare);
-		rx->nr_spare = 0;
-		rte_pktmbuf_free(rx->head);
-		rx->head = NULL;
-	}
+	if (rx)
+		tpacket4_stop_rx(rx);
 out:
 	if (tx) {
 		rte_free(tx->posted);

@@ -450,6 +450,28 @@ eth_rx_copy(void *queue, struct rte_mbuf **bufs, uint16_t nb)
 	return receive(queue, bufs, nb, true, true);
 }
 
+/* Drops the packets that have arrived while the queue was stopped. Returns their number. */
+unsigned int
+tpacket4_drop_packets(struct rx_queue *q)
+{
+	const struct tp4_ring *r = &q->ring;
+	unsigned int n, packets = 0;
+	bool more = false;
+
+	/* All frames of a packet are there when its first one is. */
+	for (n = 0; n < q->nr || more; n++, q->next++) {
+		struct tpacket4_desc *d = &r->q.ring[q->next & r->q.ring_mask];
+		uint64_t state = read_desc(d);
+
+		if (state & DESC_KERNEL)
+			break;
+		more = state & DESC_CONT;
+		packets += !(state & (DESC_CONT | DESC_ERROR));
+		tp4_desc_give(d, d->idx, 0, 0, 0);
+	}
+	return packets;
+}
+
 /* Of rte_eth_rx_queue_count() */
 #if RTE_VER_YEAR * 100 + RTE_VER_MONTH < 2511
 typedef uint32_t queue_count_t;
