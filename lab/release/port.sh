@@ -22,3 +22,21 @@ write_patch() {
 	git format-patch -q -1 -o "$1"
 	rm -rf .git
 }
+
+# port_patches VERSION: prints the patches of the port for a version of its project, in the
+# directory of the port. FILE.d/tp4@V.patch replaces FILE.d/tp4.patch from version V on.
+port_patches() {
+	local dir patch best
+
+	for dir in *.d */*.d; do
+		best=''
+		for patch in "$dir"/tp4.patch "$dir"/tp4@*.patch; do
+			[ -f "$patch" ] || continue
+			[[ $patch != *@* ]] ||
+				printf '%s\n' "$(basename "${patch#*@}" .patch)" "$1" |
+				sort -CV || continue
+			best=$patch
+		done
+		[ ! "$best" ] || echo "$best"
+	done
+}

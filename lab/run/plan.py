@@ -21,6 +21,7 @@ XL710 = LAB / "xl710"
 ON_VETH = TOP / "tools/lib/tpacket4/tests/on_veth.sh"
 PCAP, PCAP_TESTS = BUILD / "pcap", TOP / "ports/libpcap/tests"
 PLUGIN, DPDK_TESTS = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
+QEMU, QEMU_TEST = BUILD / "qemu", TOP / "ports/qemu/tests/net.py"
 PYTHON = ["python3", "-B"]
 PAGE = TOP / "Documentation/networking/tpacket4.rst"
 # Selftests shorten loops on a kernel that is slow without being a debug kernel, and for
@@ -194,6 +195,10 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
     tests += find_guide_tests(long)
     tests += [find_habits_test(), find_demo_test()]
     tests += find_igb_test(long)
+    if is_built(QEMU / "init"):
+        guest = [BUILD / "kernel-plain/vmlinux", QEMU / "init"]
+        command = [*PYTHON, QEMU_TEST, QEMU / "qemu-system-x86_64", *guest]
+        tests.append(Test("qemu", [ON_VETH, *command]))
     for name, *part in ("tpswitch", "net"), ("tp4",):
         command = ["bash", TOP / "apps" / name / "tests/test.sh", *part]
         tests.append(Test(name, command, cwd=BUILD / name))

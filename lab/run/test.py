@@ -48,7 +48,7 @@ ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": [
 SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
 COVERAGE = BUILD / "coverage"
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "tpgen", "tpswitch", "tp4")
-PROGRAMS += ("guide", "habits", "pcap", "dpdk", "suricata", "rust")
+PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "suricata", "rust")
 PROGRAMS += ("go",)
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
