@@ -8,13 +8,17 @@ does not spin, so that polling without packets does not count. The difference be
 long and a short run is taken, so that starting does not count.
 
 With devices, the plain kernel is booted as by lab/measure/bench.py, and the kernel
-counts, too. Fails if a figure is above its limit.
+counts, too. So it does for TCP between two containers, whose instructions are counted
+per byte, with a Linux bridge instead of the switch, too. --tcp counts these only. Fails
+if a figure is above its limit.
 """
 
+import ctypes
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +34,10 @@ from lab.run import proc
 
 SOCKET = "/run/switch"  # in the guest
 SHORT, LONG = 100_000, 500_000  # packets
+WARM_UP, TCP_BYTES = 4 << 20, 24 << 20
+CHUNK = 256 << 10  # bytes a call of the sender and of the receiver
+CONTAINERS = {"a": "10.9.0.1", "b": "10.9.0.2"}
+CLONE_NEWNET = 0x40000000
 SWITCH, SWPERF = (str(BUILD / "tpswitch" / name) for name in ("tpswitch", "swperf"))
 
 
@@ -62,6 +70,10 @@ DEVICES = {
     # The metadata is for the packets of a stack.
     ("veth", "meta=off"): Row("veth to veth, meta=off", 700, 620),
 }
+
+# The most instructions a byte; the goal is 1.2 times the bridge's
+TCP = {"bridge": 0.6, "copy": 1.9, "zerocopy": 6.0}
+TCP_MARK = 1.2
 
 
 def callgrind(log: Path, *command: str) -> list[str]:
@@ -139,6 +151,98 @@ def guest(device: str, option: str) -> None:
     end(switch)
 
 
+def busy() -> int:
+    """The time that the CPU was not idle, in ns, as swperf counts it"""
+    timers = Path("/proc/timer_list").read_text()
+    found = re.search(r"\.idle_sleeptime\s*:\s*(\d+)", timers)
+    assert found, "no idle_sleeptime in /proc/timer_list"
+    return time.monotonic_ns() - int(found[1])
+
+
+def socket_in(name: str) -> socket.socket:
+    """A TCP socket of a network namespace"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net") as own, open(f"/run/netns/{name}") as other:
+        for namespace, make in (other, True), (own, False):
+            if libc.setns(namespace.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+            if make:
+                made = socket.socket()
+    return made
+
+
+def send(to: socket.socket, size: int) -> None:
+    chunk = bytes(CHUNK)
+    for _ in range(0, size, CHUNK):
+        to.sendall(chunk)
+
+
+def receive(listener: socket.socket) -> None:
+    """Says on stdout how much the bytes behind those of the warm-up took."""
+    conn, _ = listener.accept()
+    buffer = bytearray(CHUNK)
+    got, start = 0, 0
+    while n := conn.recv_into(buffer):
+        if got < WARM_UP <= got + n:
+            start, before = busy(), got + n
+        got += n
+    icount.report((busy() - start) / (got - before))
+
+
+def tcp(kind: str) -> None:
+    """Data from one container to another, through a bridge or the switch"""
+    ports = []
+    for name, address in CONTAINERS.items():
+        port = f"sw{name}"
+        bench_guest.run("ip", "netns", "add", name)
+        veth = ["type", "veth", "peer", "name", "eth0", "netns", name]
+        bench_guest.run("ip", "link", "add", port, *veth)
+        for command in ["addr", "add", f"{address}/24"], ["link", "set", "up"]:
+            bench_guest.run("ip", "-n", name, *command, "dev", "eth0")
+        bench_guest.set_up_links([port])
+        ports.append(port)
+    if kind == "bridge":
+        bench_guest.run("ip", "link", "add", "br0", "type", "bridge")
+        for port in ports:
+            bench_guest.run("ip", "link", "set", port, "master", "br0")
+        bench_guest.set_up_links(["br0"])
+    else:
+        mode = "zc:" if kind == "zerocopy" else ""
+        switch = start([SWITCH, *(mode + port for port in ports)], SOCKET)
+    bench_guest.wait_for_link(ports)
+    listener = socket_in("b")
+    listener.bind((CONTAINERS["b"], 5001))
+    listener.listen()
+    child = os.fork()
+    if not child:
+        receive(listener)
+        os._exit(0)
+    to = socket_in("a")
+    to.connect((CONTAINERS["b"], 5001))
+    send(to, WARM_UP + TCP_BYTES)
+    to.close()
+    if os.waitpid(child, 0)[1]:
+        sys.exit("bench: the receiver has failed")
+    if kind != "bridge":
+        print(ctl("count"), flush=True)
+        end(switch)
+
+
+def measure_tcp(kernel: str) -> bool:
+    """Prints instructions a byte; returns True if one is above its limit."""
+    costs = {}
+    for kind in TCP:
+        name = f"bench-switch-tcp-{kind}"
+        [costs[kind]] = icount.boot(name, __file__, ["tcp", kind], kernel, [])
+    print("\nInstructions per byte of TCP between two containers, all in all\n")
+    print(f"{'':10} {'sum':>6} {'at most':>8} {'of the bridge':>14}")
+    for kind, cost in costs.items():
+        times = cost / costs["bridge"]
+        missed = " missed" if times > TCP_MARK else ""
+        print(f"{kind:10} {cost:6.2f} {TCP[kind]:8.2f} {times:14.2f}{missed}")
+    return any(costs[kind] > limit for kind, limit in TCP.items())
+
+
 def measure_ring(options: str) -> list[float]:
     """The instructions of the switch and of swperf"""
     short, long = count(SHORT, options), count(LONG, options)
@@ -153,11 +257,17 @@ def measure_device(device: str, option: str, kernel: str) -> float:
 
 
 def main() -> int:
-    args = icount.arguments(__doc__).parse_args()
+    parser = icount.arguments(__doc__)
+    parser.add_argument("--tcp", action="store_true", help="count TCP only")
+    args = parser.parse_args()
     if args.guest:
-        guest(*args.guest)
+        kind, option = args.guest
+        tcp(option) if kind == "tcp" else guest(kind, option)
         return 0
     proc.stop_on_signals()
+    too_much = measure_tcp(args.kernel)
+    if args.tcp:
+        return int(too_much)
     costs: dict[Row, list[float]] = {}
     if shutil.which("valgrind"):
         cpus = os.sched_getaffinity(0)
@@ -179,7 +289,8 @@ def main() -> int:
             f"{row.title:28}{shares:16} {sum(parts):7.1f} {row.mark:8}"
             f" {row.vale or '':>5}{missed}"
         )
-    return int(any(sum(parts) > row.limit for row, parts in costs.items()))
+    too_much |= any(sum(parts) > row.limit for row, parts in costs.items())
+    return int(too_much)
 
 
 if __name__ == "__main__":
