@@ -15,7 +15,9 @@ those of the base whose version is nearest.
 
 In series/series, [SET TREE] begins a set: the patches that are one mail thread, for
 the maintainers of TREE. Its cover letter is series/SET.cover, the subject in the
-first line; a set of one patch needs none.
+first line; a set of one patch needs none. It names the sets that it needs, by lines
+that start with Depends-on: "SUBJECT". A set with a cover letter is written if the base
+has all of its patches.
 
 With FORCE=1, tree and import overwrite changes of the other side.
 
@@ -693,6 +695,26 @@ def write_send(where: Path, mails: list[Path]) -> None:
     (where / "send").chmod(0o755)
 
 
+def find_needs(series: list[Patch]) -> dict[str, list[str]]:
+    """For each set, those that it is to be applied to, in order, by its cover letter."""
+    titles: dict[str, str] = {}
+    needs: dict[str, list[str]] = {}
+    for patch in series:
+        name = patch.set.split()[0]
+        if name in needs:
+            continue
+        cover = TOP / f"series/{name}.cover"
+        letter = cover.read_text() if cover.exists() else patch.message
+        titles[letter.partition("\n")[0].strip()] = name
+        found = {name}
+        for title in re.findall(r'^Depends-on: "(.*)"', letter, re.MULTILINE):
+            if title not in titles or titles[title] == name:
+                raise Error(f"{name}: no set before it is called `{title}`")
+            found |= {titles[title], *needs[titles[title]]}
+        needs[name] = [other for other in [*needs, name] if other in found]
+    return {name: found[:-1] for name, found in needs.items()}
+
+
 def format_set(number: int, name: str, start: str, end: str) -> None:
     """Write the mails of the commits in start..end."""
     name, tree_name = name.split()
@@ -716,7 +738,11 @@ def format_set(number: int, name: str, start: str, end: str) -> None:
         letter = letter.replace("*** SUBJECT HERE ***", subject.strip(), 1)
         letter = letter.replace("*** BLURB HERE ***", body.strip(), 1)
         mail.write_text(letter)
-    write_send(where, sorted(where.glob("*.patch")))
+    mails = sorted(where.glob("*.patch"))
+    for mail in mails:
+        with mail.open("a") as file:
+            file.write(f"\nbase-commit: {text('rev-parse', 'base')}\n")
+    write_send(where, mails)
 
 
 def format_() -> str:
@@ -732,17 +758,32 @@ def format_() -> str:
         raise Error("the series has no patches")
     # The last commit of each set, in order
     sets = {patch.set: commit for patch, commit in zip(series, commits, strict=True)}
+    # The cover letter of these is about patches that this base does not have.
+    for_others = {patch.set for patch in all_patches if not patch.is_on(base)}
     names = {patch.set.split()[0] for patch in all_patches}
     for cover in (TOP / "series").glob("*.cover"):
         if cover.stem not in names:
             raise Error(f"series/{cover.name}: {MANIFEST} has no set {cover.stem}")
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
+    needs = find_needs(all_patches)
     start = "base"
+    folders: dict[str, str] = {}
+    last = start
     for number, (name, end) in enumerate(sets.items(), 1):
-        format_set(number, name, start, end)
-        start = end
-    return f"{OUT.relative_to(TOP)}: {len(sets)} sets, {len(commits)} patches"
+        start, last_of_previous = end, start
+        if name in for_others and (TOP / f"series/{name.split()[0]}.cover").exists():
+            continue
+        format_set(number, name, last_of_previous, end)
+        last = end
+        short = name.split()[0]
+        folders[short] = f"{number:02}-{short}"
+        lines = [f"{folders[n]}\n" for n in needs[short] if n in folders]
+        (OUT / folders[short] / "needs").write_text("".join(lines))
+    # What all mails together give
+    (OUT / "last").write_text(last + "\n")
+    count = sum(not mail.name.startswith("0000") for mail in OUT.glob("*/*.patch"))
+    return f"{OUT.relative_to(TOP)}: {len(folders)} sets, {count} patches"
 
 
 def main() -> int:

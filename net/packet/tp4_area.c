@@ -25,14 +25,9 @@
 #include "tp4_area.h"
 
 #define TP4_FRAME_SIZE_MIN	2048
-/* Same with a frame unit, of which frames and units are multiples */
-#define TP4_UNIT_FRAME_MIN	128
-#define TP4_UNIT_MIN		64
 /* The offset in a descriptor has 16 bits. */
 #define TP4_FRAME_SIZE_MAX	min_t(u32, PAGE_SIZE, SZ_64K)
 #define TP4_HEADROOM_ALIGN	64
-/* Maximum length of a run of pages */
-#define TP4_RUN_MAX		SZ_1G
 
 /* Size of the first version of struct tpacket_memreg_req */
 #define TP4_MEMREG_SIZE_MIN \
@@ -100,37 +95,6 @@ unpin:
 	return nr ? : -EFAULT;
 }
 
-/* Find the longest runs of pages that all of the area consists of. The pages of
- * a run belong to one folio, so that a reference to one of them holds all.
- */
-static void tp4_area_find_runs(struct tp4_area *area)
-{
-	u32 run = TP4_RUN_MAX >> PAGE_SHIFT;
-	unsigned long i;
-
-	/* Frames then do not cross a unit, nor units a page. */
-	if (area->frame_size <= 1U << area->frame_shift)
-		return;
-
-	for (i = 1; i < area->nr_pages; i++) {
-		if (page_folio(area->pages[i]) !=
-		    page_folio(area->pages[i - 1]) ||
-		    page_to_pfn(area->pages[i]) !=
-		    page_to_pfn(area->pages[i - 1]) + 1)
-			run = min_t(u32, run, 1U << __ffs(i));
-		if (run == 1)
-			break;
-		cond_resched();
-	}
-	area->run_pages = run;
-	if (run >= area->nr_pages)
-		return;
-	area->nr_safe = 0;
-	area->run_mask = ((run << PAGE_SHIFT) >> area->frame_shift) - 1;
-	area->run_last = ((run << PAGE_SHIFT) - area->frame_size) >>
-			 area->frame_shift;
-}
-
 static void tp4_area_release(struct tp4_area *area)
 {
 	vunmap(area->addr);
@@ -147,21 +111,6 @@ static void tp4_area_release_work(struct work_struct *work)
 	tp4_area_release(container_of(work, struct tp4_area, work));
 }
 
-/* Check the frame size, and the frame unit, which is 0 if frames lie side by
- * side.
- */
-static bool tp4_area_layout_valid(u32 frame_size, u32 unit)
-{
-	if (frame_size > TP4_FRAME_SIZE_MAX)
-		return false;
-	if (!unit)
-		return is_power_of_2(frame_size) &&
-		       frame_size >= TP4_FRAME_SIZE_MIN;
-	return is_power_of_2(unit) && unit >= TP4_UNIT_MIN &&
-	       unit <= PAGE_SIZE && frame_size >= TP4_UNIT_FRAME_MIN &&
-	       !(frame_size % TP4_UNIT_MIN);
-}
-
 static int tp4_area_init(struct tp4_area *area,
 			 const struct tpacket_memreg_req *req)
 {
@@ -172,26 +121,25 @@ static int tp4_area_init(struct tp4_area *area,
 		return -EINVAL;
 	if (!PAGE_ALIGNED(req->addr) || !PAGE_ALIGNED(req->len))
 		return -EINVAL;
-	if (!tp4_area_layout_valid(req->frame_size, req->frame_unit))
+	if (!is_power_of_2(req->frame_size) ||
+	    req->frame_size < TP4_FRAME_SIZE_MIN ||
+	    req->frame_size > TP4_FRAME_SIZE_MAX)
 		return -EINVAL;
 	if (req->data_headroom > req->frame_size - TP4_HEADROOM_ALIGN)
 		return -EINVAL;
-	if (req->flags & ~TP4_MEMREG_SHARED)
+	if (req->reserved || (req->flags & ~TP4_MEMREG_SHARED))
 		return -EINVAL;
 
 	area->frame_size = req->frame_size;
-	area->frame_unit = req->frame_unit;
-	area->frame_shift = ilog2(req->frame_unit ? : req->frame_size);
-	area->run_pages = 1;
+	area->frame_shift = ilog2(req->frame_size);
 	area->headroom = ALIGN(req->data_headroom, TP4_HEADROOM_ALIGN);
 	area->nr_pages = req->len >> PAGE_SHIFT;
 
 	/* A ring stores frame numbers in 32 bits and needs TP4_NOT_HELD. */
-	nr_frames = ((req->len - req->frame_size) >> area->frame_shift) + 1;
+	nr_frames = req->len >> area->frame_shift;
 	if (nr_frames > INT_MAX)
 		return -EINVAL;
 	area->nr_frames = nr_frames;
-	area->nr_safe = nr_frames;
 	refcount_set(&area->users, 1);
 	INIT_WORK(&area->work, tp4_area_release_work);
 	return 0;
@@ -228,8 +176,6 @@ static struct tp4_area *tp4_area_register(sockptr_t optval,
 	err = tp4_area_pin(area, req.addr);
 	if (err)
 		goto unaccount;
-
-	tp4_area_find_runs(area);
 
 	err = -ENOMEM;
 	area->addr = vmap(area->pages, area->nr_pages, VM_MAP, PAGE_KERNEL);

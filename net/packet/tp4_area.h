@@ -14,18 +14,9 @@
  * @addr:	kernel mapping of the whole area
  * @pages:	the pinned pages, @nr_pages of them
  * @nr_pages:	length of the area in pages
- * @nr_frames:	number of frames; with a frame unit, the number of units that a
- *		frame may start at
- * @frame_size:	bytes in a frame, a multiple of 64, at most PAGE_SIZE
- * @frame_unit:	bytes between two positions that a frame may start at, or 0 if
- *		this is @frame_size, a power of two
- * @frame_shift: log2 of @frame_unit, or of @frame_size
- * @nr_safe:	@nr_frames, or 0 if a frame may cross the end of a run
- * @run_pages:	pages in a run: from each multiple of it on, so many pages belong
- *		to one folio; 1 if no frame crosses a page
- * @run_mask:	units in a run less one, or 0 if no frame can cross its end
- * @run_last:	last unit of a run that a frame may start at, see
- *		tp4_area_crosses()
+ * @nr_frames:	number of frames
+ * @frame_size:	bytes in a frame, a power of two, at most PAGE_SIZE
+ * @frame_shift: log2 of @frame_size
  * @headroom:	bytes reserved before received data, a multiple of 64
  * @users:	references: one of the socket that registered it, one of each
  *		ring
@@ -45,11 +36,6 @@ struct tp4_area {
 	u32			frame_size;
 	u32			headroom;
 	u8			frame_shift;
-	u32			nr_safe;
-	u32			run_mask;
-	u32			run_last;
-	u32			run_pages;
-	u32			frame_unit;
 	refcount_t		users;
 	struct mm_struct	*mm;
 	struct mmpin		mmp;
@@ -61,8 +47,6 @@ struct tp4_area {
  * @area:	the area
  * @frame:	frame number, below @area->nr_frames
  *
- * The mapping is contiguous, also where a frame crosses a page.
- *
  * Return: the address of the frame's first byte.
  */
 static inline void *tp4_area_frame(const struct tp4_area *area, u32 frame)
@@ -71,32 +55,15 @@ static inline void *tp4_area_frame(const struct tp4_area *area, u32 frame)
 }
 
 /**
- * tp4_area_crosses() - check whether a frame crosses the end of a run of pages
- * @area:	the area
- * @frame:	frame number, below @area->nr_frames
- *
- * Devices and skbs cannot use such a frame.
- *
- * Return: true if it does; never without a frame unit.
- */
-static inline bool tp4_area_crosses(const struct tp4_area *area, u32 frame)
-{
-	return (frame & area->run_mask) > area->run_last;
-}
-
-/**
  * tp4_area_frame_valid() - check the number of a frame
  * @area:	the area
  * @idx:	the number
  *
- * Return: true if the frame exists and does not cross the end of a run.
+ * Return: true if the frame exists.
  */
 static inline bool tp4_area_frame_valid(const struct tp4_area *area, u64 idx)
 {
-	/* Without a frame unit, this is all. */
-	if (likely(idx < area->nr_safe))
-		return true;
-	return idx < area->nr_frames && !tp4_area_crosses(area, idx);
+	return idx < area->nr_frames;
 }
 
 /**
@@ -106,7 +73,7 @@ static inline bool tp4_area_frame_valid(const struct tp4_area *area, u64 idx)
  * @offset:	bytes from the frame's start to the data, below the frame size;
  *		replaced by the offset in the page
  *
- * Return: the page; the rest of the frame is in the same folio.
+ * Return: the page, which has the rest of the frame, too.
  */
 static inline struct page *tp4_area_page(const struct tp4_area *area,
 					 u32 frame, u32 *offset)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Taking, checking and returning the descriptors of a TPACKET_V4 ring */
 
-#include <kunit/visibility.h>
 #include <linux/poll.h>
 #include <linux/wait.h>
 
@@ -28,7 +27,6 @@ void tp4_wake_sender(struct sock *sk)
 	sk_wake_async_rcu(sk, SOCK_WAKE_SPACE, POLL_OUT);
 	rcu_read_unlock();
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4_wake_sender);
 
 /* Return a posted descriptor with an invalid frame number. It is returned in the
  * oldest slot. The valid descriptors taken before it move up by one slot.
@@ -59,16 +57,22 @@ static unsigned long tp4q_rx_take_end(const struct tp4_queue *q,
 	return out + min(last + 1 - out, q->mask + 1UL);
 }
 
-/* Take posted frames. @runs is a constant: false if no frame crosses the end of
- * a run of pages. Nobody else moves @in and @out of an Rx queue meanwhile.
+/**
+ * tp4q_rx_take() - take posted frames
+ * @q:	an Rx queue
+ * @nr:	number of frames that the caller needs between @q->out and @q->in
+ *
+ * Also takes the other posted descriptors on the same cache line, so that the
+ * line is not read again for each packet. After TP4_RX_REFUSALS invalid
+ * descriptors the rest has to wait for the next packet.
+ *
+ * Context: Under the queue's Rx lock, so that nobody else moves @in and @out.
  */
-static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
-						const struct tp4_area *area,
-						u32 nr, bool runs)
+void tp4q_rx_take(struct tp4_queue *q, u32 nr)
 {
 	unsigned long in = q->in, out = atomic_long_read(&q->out);
 	unsigned long end = tp4q_rx_take_end(q, out, nr);
-	const u32 nr_frames = area->nr_frames, mask = q->mask;
+	const u32 nr_frames = q->area->nr_frames, mask = q->mask;
 	const struct tpacket4_desc *ring = q->ring;
 	u32 *const held = q->held;
 	u32 refusals = 0;
@@ -81,8 +85,7 @@ static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 		if (smp_load_acquire(&held[in & mask]) != TP4_NOT_HELD ||
 		    !tp4q_load_idx(&ring[in & mask], &idx))
 			break;
-		if (likely(idx < nr_frames) &&
-		    !(runs && unlikely(tp4_area_crosses(area, idx)))) {
+		if (likely(idx < nr_frames)) {
 			WRITE_ONCE(held[in & mask], idx);
 			in++;
 			continue;
@@ -99,64 +102,11 @@ static __always_inline void tp4q_rx_take_frames(struct tp4_queue *q,
 }
 
 /**
- * tp4q_rx_take() - take posted frames
- * @q:	an Rx queue
- * @nr:	number of frames that the caller needs between @q->out and @q->in
- *
- * Also takes the other posted descriptors on the same cache line, so that the
- * line is not read again for each packet. After TP4_RX_REFUSALS invalid
- * descriptors the rest has to wait for the next packet.
- *
- * Context: Under the queue's Rx lock.
- */
-void tp4q_rx_take(struct tp4_queue *q, u32 nr)
-{
-	const struct tp4_area *area = q->area;
-
-	/* A packed ring stores packets wherever they fit. */
-	if (likely(!area->run_mask || q->packed))
-		tp4q_rx_take_frames(q, area, nr, false);
-	else
-		tp4q_rx_take_frames(q, area, nr, true);
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_take);
-
-/**
- * tp4q_rx_put_back() - turn taken frames into posted ones again
- * @q:	an Rx queue
- *
- * For the switch to zero-copy mode, where the driver reads the ring and does
- * not use @q->held.
- *
- * Context: While nobody reads the ring.
- */
-void tp4q_rx_put_back(struct tp4_queue *q)
-{
-	unsigned long pos, out = atomic_long_read(&q->out);
-
-	for (pos = out; pos != q->in; pos++) {
-		/* The frame may have moved to another slot, see
-		 * tp4q_rx_refuse().
-		 */
-		struct tpacket4_desc desc = {
-			.idx = q->held[pos & q->mask],
-			.flags = TP4_DESC_KERNEL,
-		};
-
-		tp4q_publish(q, pos, &desc);
-	}
-	WRITE_ONCE(q->in, out);
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_put_back);
-
-/**
  * tp4q_rx_count_drop() - count a packet for which too few frames are posted
  * @q:	an Rx queue
  *
  * The ring is full if it has wrapped around and the next slot holds a
- * descriptor that was returned to the program and not posted again. The caller
- * wakes the program, even if it waits for more packets by SO_RCVLOWAT: they may
- * never come.
+ * descriptor that was returned to the program and not posted again.
  *
  * Context: Under the queue's Rx lock.
  */
@@ -168,63 +118,7 @@ void tp4q_rx_count_drop(struct tp4_queue *q)
 		atomic_long_inc(&q->ring_full);
 	else
 		atomic_long_inc(&q->no_desc);
-	WRITE_ONCE(q->starved, true);
 }
-
-/**
- * tp4q_is_idle() - check whether all descriptors taken have been returned
- * @q:	a queue in copy mode
- *
- * Copy mode counts a descriptor in @q->out before publishing it, so comparing
- * @q->in and @q->out is not enough.
- *
- * Context: While nobody reads the ring.
- * Return: true if they have.
- */
-bool tp4q_is_idle(const struct tp4_queue *q)
-{
-	unsigned long i;
-
-	if (atomic_long_read(&q->out) != q->in)
-		return false;
-	for (i = 0; i <= q->mask; i++) {
-		if (tp4q_is_held(q, q->in + i))
-			return false;
-	}
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4q_is_idle);
-
-/**
- * tp4q_zc_refuse() - return posted descriptors with an error
- * @q:		a queue in zero-copy mode
- * @descs:	their copies, each with the error to return it with
- * @nr:		how many, starting at @q->in
- *
- * They are returned in the oldest slots. Descriptors taken before them do not
- * have to be moved, as their frames are in a packet array. Does not wake the
- * program.
- *
- * Context: NAPI that reads the ring, or while none does.
- */
-void tp4q_zc_refuse(struct tp4_queue *q, const struct tpacket4_desc *descs,
-		    u32 nr)
-{
-	unsigned long out = atomic_long_read(&q->out);
-	u32 i = nr;
-
-	tp4q_zc_took(q, nr);
-	while (i--) {
-		struct tpacket4_desc desc = {
-			.idx = descs[i].idx,
-			.error = descs[i].error,
-		};
-
-		tp4q_store(q, out + i, &desc);
-	}
-	tp4q_zc_returned(q, nr);
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4q_zc_refuse);
 
 /**
  * tp4q_tx_peek() - copy the descriptors of the next posted packet
@@ -250,35 +144,6 @@ u32 tp4q_tx_peek(const struct tp4_queue *q, struct tpacket4_desc *descs,
 
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_peek);
-
-/**
- * tp4q_tx_ready() - check whether tp4q_tx_next() would find a packet
- * @q:		a Tx queue
- * @room:	number of descriptors that the caller can take
- *
- * An incomplete packet does not count, unless it already has too many
- * descriptors.
- *
- * Context: Any in which the queue cannot go away; without its lock, the result
- * is only a hint.
- * Return: true if it would.
- */
-bool tp4q_tx_ready(const struct tp4_queue *q, u32 room)
-{
-	unsigned long pos = READ_ONCE(q->in);
-	u32 nr, max = min_t(u32, room, TP4_TX_DESCS);
-	struct tpacket4_desc desc;
-
-	for (nr = 0; nr < max; nr++) {
-		if (!tp4q_take_one(q, pos + nr, &desc))
-			return false;
-		if (!(desc.flags & TP4_PKT_CONT) || READ_ONCE(q->in_chain))
-			return true;
-	}
-	return max == TP4_TX_DESCS;
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_ready);
 
 /**
  * tp4q_tx_check() - check the descriptors of a packet
@@ -297,8 +162,7 @@ int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 
 	for (i = 0; i < nr; i++) {
 		descs[i].error = 0;
-		if (unlikely(!tp4q_desc_valid(q, &descs[i]) ||
-			     !tp4q_meta_valid(q, &descs[i], i))) {
+		if (unlikely(!tp4q_desc_valid(q, &descs[i]))) {
 			descs[i].error = EINVAL;
 			err = -EINVAL;
 			continue;
@@ -307,7 +171,6 @@ int tp4q_tx_check(const struct tp4_queue *q, struct tpacket4_desc *descs,
 	}
 	return err ? : len;
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_check);
 
 /**
  * tp4q_tx_next() - copy and check the descriptors of the next posted packet
@@ -355,7 +218,6 @@ u32 tp4q_tx_next(struct tp4_queue *q, struct tpacket4_desc *descs, u32 limit,
 	}
 	return nr;
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_tx_next);
 
 /**
  * tp4q_rx_room() - check whether frames are posted
@@ -375,31 +237,23 @@ bool tp4q_rx_room(const struct tp4_queue *q, unsigned int pow_off)
 		pos += (q->mask + 1) >> pow_off;
 	return tp4q_load(q, pos, &desc);
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_room);
 
 /**
  * tp4q_rx_readable() - check whether poll() may report the ring as readable
- * @q:		an Rx queue
- * @wanted:	minimum number of unread slots; 0 means 1
+ * @q:	an Rx queue
  *
  * A slot is unread until the program has posted it again or has marked it, or a
  * later one, with TP4_DESC_SEEN. Only the mark of the slot returned last is
- * found. If the program has marked another slot, it has not seen the last one,
- * and it may be woken for fewer slots than @wanted.
+ * found. If the program has marked another slot, it has not seen the last one.
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true while at least @wanted returned slots are unread; or, if one is,
- * once after a packet found too few frames, and for each quarter of the memory
- * of a packed ring.
+ * Return: true while a returned slot is unread.
  */
-bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
+bool tp4q_rx_readable(struct tp4_queue *q)
 {
 	unsigned long out = atomic_long_read(&q->out);
 	u8 flags;
 
-	WRITE_ONCE(q->wake_at, out);
-	/* Pairs with the barrier in tp4_rx_wake(). */
-	smp_mb();
 	/* On 32-bit machines, @out wraps around to 0. */
 	if (out && !q->returned)
 		q->returned = true;
@@ -407,21 +261,8 @@ bool tp4q_rx_readable(struct tp4_queue *q, int wanted)
 		return false;
 	/* Pairs with the program's release of a descriptor it posts. */
 	flags = smp_load_acquire(&tp4q_slot(q, out - 1)->flags);
-	/* The program may leave the mark set in a slot that it posts. */
-	if (flags & TP4_DESC_KERNEL)
-		return false;
-	if (flags & TP4_DESC_SEEN) {
-		WRITE_ONCE(q->seen, out);
-		return false;
-	}
-	if (wanted <= 1 || tp4q_rx_enough(q, wanted))
-		return true;
-	if (!READ_ONCE(q->starved))
-		return false;
-	WRITE_ONCE(q->starved, false);
-	return true;
+	return !(flags & (TP4_DESC_KERNEL | TP4_DESC_SEEN));
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_rx_readable);
 
 /**
  * tp4q_program_owns_last() - check whether the program owns the slot returned
@@ -438,4 +279,3 @@ bool tp4q_program_owns_last(const struct tp4_queue *q)
 {
 	return !tp4q_kernel_owns(q, atomic_long_read(&q->out) - 1);
 }
-EXPORT_SYMBOL_IF_KUNIT(tp4q_program_owns_last);

@@ -10,7 +10,6 @@
 
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include <linux/timer.h>
 #include <linux/uaccess.h>
 
 #include "tp4_area.h"
@@ -22,31 +21,6 @@
 
 /* Size of the first version of struct tpacket_req4 */
 #define TP4_REQ_SIZE_MIN	offsetofend(struct tpacket_req4, desc_nr)
-
-/* Flags that a program may set, per ring */
-static const u32 tp4_ring_flags[TP4_NR_RINGS] = {
-	[TP4_RX] = TP4_RING_META | TP4_RING_TO_STACK | TP4_RING_KEEP |
-		   TP4_RING_PACKED,
-	[TP4_TX] = TP4_RING_META,
-};
-
-/* Wake the reader for packets that tp4_rx_wake() has not woken it for, unless it
- * has called poll() since it was woken.
- */
-static void tp4_rx_wake_late(struct timer_list *timer)
-{
-	struct tp4_queue *q = container_of(timer, struct tp4_queue, late);
-	unsigned long out;
-
-	/* Either this sees the descriptor, or tp4_rx_wake() sees that the timer
-	 * is not pending.
-	 */
-	smp_mb();
-	out = atomic_long_read(&q->out);
-	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
-	    tp4q_program_owns_last(q) && tp4q_rx_is_due(q))
-		tp4q_wake_once(q, out);
-}
 
 static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 					 const struct tpacket_req4 *req,
@@ -65,19 +39,11 @@ static struct tp4_queue *tp4_queue_alloc(struct sock *sk, struct tp4_area *area,
 		return NULL;
 	}
 	memset32(q->held, TP4_NOT_HELD, req->desc_nr);
-	timer_setup(&q->late, tp4_rx_wake_late, 0);
 	q->sk = sk;
 	q->area = area;
 	q->mask = req->desc_nr - 1;
 	q->offset = offset;
 	q->room = area->frame_size - offset;
-	q->flags = req->flags;
-	q->meta = req->flags & TP4_RING_META ? TP4_META : 0;
-	if (req->flags & TP4_RING_PACKED) {
-		q->packed = true;
-		q->pack.size = (unsigned long)area->nr_frames <<
-			       area->frame_shift;
-	}
 	return q;
 }
 
@@ -91,12 +57,6 @@ static void tp4_queue_free(struct tp4_queue *q,
 	kvfree(q->held);
 	kvfree(q->tx);
 	kfree(q);
-}
-
-/* Check whether the offset of each packet of a packed ring fits a descriptor. */
-static bool tp4_ring_may_pack(const struct tp4_area *area, u64 offset)
-{
-	return offset + BIT(area->frame_shift) <= U16_MAX;
 }
 
 /**
@@ -127,7 +87,7 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 			      optlen);
 	if (err)
 		return err;
-	if ((req4.flags & ~tp4_ring_flags[tx]) || req4.reserved)
+	if (req4.reserved[0] || req4.reserved[1])
 		return -EINVAL;
 	if (!req4.desc_nr)
 		return 0;
@@ -139,11 +99,7 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 	if (IS_ERR(area))
 		return PTR_ERR(area);
 	offset = (u64)area->headroom + po->tp_reserve;
-	if (offset > area->frame_size - TP4_ROOM_MIN ||
-	    ((req4.flags & TP4_RING_META) &&
-	     area->headroom < sizeof(struct tpacket4_meta)) ||
-	    ((req4.flags & TP4_RING_PACKED) &&
-	     !tp4_ring_may_pack(area, offset))) {
+	if (offset > area->frame_size - TP4_ROOM_MIN) {
 		tp4_area_put(area);
 		return -EINVAL;
 	}
@@ -174,27 +130,11 @@ int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
  */
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
 {
-	struct packet_ring_buffer *rb = tx ? &po->tx_ring : &po->rx_ring;
 	struct tp4_queue *q = po->tp4_pending[tx];
 
 	if (q)
 		q->ring = ring;
-	/* packet_diag reports this word, which only V3 uses otherwise. */
-	rb->prb_bdqc.feature_req_word = q ? q->flags : 0;
 	swap(po->tp4_queue[tx], po->tp4_pending[tx]);
-}
-
-/**
- * tp4_ring_stop_timer() - stop the timer of the pending Rx queue
- * @po:	the packet socket
- *
- * The timer reads the ring, which is freed next.
- *
- * Context: In packet_set_ring(), after tp4_ring_swap(), without spinlocks.
- */
-void tp4_ring_stop_timer(struct packet_sock *po)
-{
-	timer_shutdown_sync(&po->tp4_pending[TP4_RX]->late);
 }
 
 /**
@@ -313,12 +253,11 @@ void tp4_ring_stats(struct sock *sk, const struct tpacket_stats *common,
  * @po:	the packet socket, with an Rx ring
  *
  * Context: Under sk_receive_queue.lock.
- * Return: true while at least SO_RCVLOWAT returned slots are unread.
+ * Return: true while a returned slot is unread.
  */
 bool tp4_rx_readable(const struct packet_sock *po)
 {
-	return tp4q_rx_readable(po->tp4_queue[TP4_RX],
-				READ_ONCE(po->sk.sk_rcvlowat));
+	return tp4q_rx_readable(po->tp4_queue[TP4_RX]);
 }
 
 /**

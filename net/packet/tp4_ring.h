@@ -14,7 +14,6 @@
 int tp4_ring_request(struct sock *sk, sockptr_t optval, unsigned int optlen,
 		     bool tx, union tpacket_req_u *req_u);
 void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring);
-void tp4_ring_stop_timer(struct packet_sock *po);
 bool tp4_ring_may_map(const struct packet_sock *po);
 void tp4_ring_free_pending(struct sock *sk, bool tx);
 void tp4_ring_release(struct sock *sk);
@@ -25,10 +24,6 @@ bool tp4_rx_readable(const struct packet_sock *po);
 __poll_t tp4_tx_poll(const struct packet_sock *po, __poll_t mask);
 #else
 static inline void tp4_ring_swap(struct packet_sock *po, bool tx, void *ring)
-{
-}
-
-static inline void tp4_ring_stop_timer(struct packet_sock *po)
 {
 }
 

@@ -5,17 +5,12 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/if_vlan.h>
-#include <linux/jiffies.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
-#include <linux/timer.h>
-#include <net/gso.h>
 #include <net/sock.h>
 
 #include "internal.h"
 #include "tp4_area.h"
-#include "tp4_meta.h"
-#include "tp4_pack.h"
 #include "tp4_queue.h"
 #include "tp4_rx.h"
 
@@ -25,17 +20,8 @@ static_assert(offsetof(struct packet_sock, tp4_queue) / SMP_CACHE_BYTES !=
 	      offsetof(struct packet_sock, tp_drops) / SMP_CACHE_BYTES);
 #endif
 
-/**
- * tp4_run_filter() - run the filter of a socket
- * @skb:	the packet; its data starts where that of the socket does
- * @sk:		the packet socket
- * @len:	bytes of the packet
- *
- * Context: Softirq, or process context with bottom halves disabled; RCU read
- * side.
- * Return: bytes of the packet that the socket receives.
- */
-u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
+/* Get the number of bytes of the packet that the socket receives. */
+static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
 {
 	const struct sk_filter *filter;
 
@@ -121,7 +107,6 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 	struct tpacket4_desc desc = {
 		.offset = q->offset,
 		.len = len,
-		.flags = q->meta,
 	};
 
 	if (unlikely(nr > 1)) {
@@ -132,74 +117,18 @@ static void tp4_rx_fill(struct tp4_queue *q, unsigned long pos, u32 nr,
 	tp4_rx_fill_one(q, pos, skb, 0, tagged, &desc);
 }
 
-/* Store a packet at byte @start of the area, and publish its descriptor. */
-static void tp4_rx_fill_packed(struct tp4_queue *q, unsigned long pos,
-			       unsigned long start, struct sk_buff *skb,
-			       const struct net_device *orig_dev, u32 len,
-			       bool tagged)
-{
-	const struct tpacket4_desc desc = tp4_pack_desc(q, start, len);
-	void *to = q->area->addr + start;
-
-	if (q->meta)
-		tp4_meta_from_skb(to, skb, q->sk, orig_dev);
-	tp4_rx_copy(skb, 0, tagged, to + q->offset, len);
-	tp4q_publish(q, pos, &desc);
-}
-
-/* Wake the reader. One that was woken mostly calls poll() before it sleeps again,
- * so it need not be woken for each packet until then. One that does not, as with
- * io_uring's multishot poll, is woken by a timer. The limits are for another one
- * that waits, too: the first may have been killed. Signals are sent for each
- * packet.
- */
-static void tp4_rx_wake(struct tp4_queue *q)
-{
-	unsigned long out;
-
-	/* Either poll() sees the descriptor, or this sees that it was called. */
-	smp_mb();
-	out = atomic_long_read(&q->out);
-	if ((long)(out - READ_ONCE(q->wake_at)) < 0 &&
-	    time_before_eq(jiffies, READ_ONCE(q->woken)) &&
-	    !sock_flag(q->sk, SOCK_FASYNC)) {
-		/* If it is about to expire on another CPU, the barrier in
-		 * tp4_rx_wake_late() lets it see the descriptor.
-		 */
-		if (!data_race(timer_pending(&q->late)))
-			mod_timer(&q->late, jiffies + 1);
-		return;
-	}
-	if (tp4q_rx_is_due(q))
-		tp4q_wake_once(q, out);
-}
-
 /**
  * tp4_rx_room() - check whether a socket's Rx ring has room for a packet
  * @po:		the packet socket, with an Rx ring
- * @skb:	the packet, or NULL for a short one
- * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring; if
- *		it is packed, the packet must fit its memory, and so much of
- *		that must be free, too
+ * @pow_off:	0 to check for one frame, n to check for 1/2^n of the ring
  *
  * Context: The socket's packet hook, or under sk_receive_queue.lock, so that
  * packet_set_ring() cannot replace the ring.
  * Return: true if it has; without the lock, this is only a hint.
  */
-bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
-		 unsigned int pow_off)
+bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off)
 {
-	const struct tp4_queue *q = po->tp4_queue[TP4_RX];
-	u32 len = 0;
-
-	if (!tp4q_rx_room(q, pow_off))
-		return false;
-	if (!q->packed)
-		return true;
-	/* The most that it can have; the filter may cut it. */
-	if (skb)
-		len = skb->len + skb->dev->hard_header_len + VLAN_HLEN;
-	return tp4_pack_room(q, tp4_pack_bytes(q, len), pow_off);
+	return tp4q_rx_room(po->tp4_queue[TP4_RX], pow_off);
 }
 
 /* Packet hook of a socket with a V4 Rx ring, in softirq, or in process context
@@ -214,9 +143,9 @@ static int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	struct packet_sock *po;
 	struct tp4_queue *q;
 	int skb_len = skb->len;
-	bool tagged = false, ok;
-	unsigned long pos, start;
-	u32 len, nr = 0;
+	bool tagged = false;
+	unsigned long pos;
+	u32 len, nr;
 
 	/* Nothing is received before bind(). */
 	po = pkt_sk(sk);
@@ -241,15 +170,10 @@ static int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 		tagged = true;
 		len += VLAN_HLEN;
 	}
-	if (!q->packed)
-		nr = tp4_rx_frames(q, len);
+	nr = tp4_rx_frames(q, len);
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	if (nr)
-		ok = tp4q_rx_reserve(q, nr, &pos);
-	else
-		ok = tp4_pack_reserve(q, tp4_pack_bytes(q, len), &pos, &start);
-	if (unlikely(!ok)) {
+	if (unlikely(!tp4q_rx_reserve(q, nr, &pos))) {
 		tp4q_rx_count_drop(q);
 		spin_unlock(&sk->sk_receive_queue.lock);
 		reason = SKB_DROP_REASON_PACKET_SOCK_ERROR;
@@ -259,16 +183,8 @@ static int tp4_rcv(struct sk_buff *skb, struct net_device *dev,
 	po->stats.stats1.tp_packets++;
 	spin_unlock(&sk->sk_receive_queue.lock);
 
-	if (nr) {
-		if (q->meta)
-			tp4_meta_from_skb(tp4_area_frame(q->area,
-							 q->held[pos & q->mask]),
-					  skb, sk, orig_dev);
-		tp4_rx_fill(q, pos, nr, skb, len, tagged);
-	} else {
-		tp4_rx_fill_packed(q, pos, start, skb, orig_dev, len, tagged);
-	}
-	tp4_rx_wake(q);
+	tp4_rx_fill(q, pos, nr, skb, len, tagged);
+	sk->sk_data_ready(sk);
 restore:
 	if (skb_head != skb->data && skb_shared(skb)) {
 		skb->data = skb_head;
@@ -279,77 +195,14 @@ drop:
 	return 0;
 }
 
-/* Segment a GSO packet, and compute the checksums. This may write to the headers,
- * which others share, so they are copied.
- * Return: the segments, with their data where that of @skb is, or NULL.
- */
-static struct sk_buff *tp4_rx_segment(struct sk_buff *skb)
-{
-	struct sk_buff *segs, *seg, *whole;
-	int header = 0;
-
-	/* What the device has to encrypt cannot be sent again in any form. */
-	if (skb_shinfo(skb)->gso_type & SKB_GSO_ESP)
-		return NULL;
-	whole = pskb_copy(skb, GFP_ATOMIC);
-	if (!whole)
-		return NULL;
-	if (dev_has_header(skb->dev))
-		header = skb->data - skb_mac_header(skb);
-	/* It is in the headroom, which is not copied. */
-	memcpy(__skb_push(whole, header), skb_mac_header(skb), header);
-	segs = skb_gso_segment(whole, NETIF_F_SG);
-	consume_skb(whole);
-	if (IS_ERR_OR_NULL(segs))
-		return NULL;
-
-	for (seg = segs; seg; seg = seg->next) {
-		if (seg->ip_summed == CHECKSUM_PARTIAL &&
-		    skb_csum_hwoffload_help(seg, 0)) {
-			kfree_skb_list(segs);
-			return NULL;
-		}
-		__skb_pull(seg, header);
-	}
-	return segs;
-}
-
-/* tp4_rcv() for a ring whose packets can be sent again: it gets the segments of
- * a GSO packet that metadata cannot describe.
- */
-static int tp4_rcv_sendable(struct sk_buff *skb, struct net_device *dev,
-			    struct packet_type *pt, struct net_device *orig_dev)
-{
-	struct sk_buff *segs, *next;
-
-	if (likely(!skb_is_gso(skb) || tp4_meta_can_describe(skb)))
-		return tp4_rcv(skb, dev, pt, orig_dev);
-
-	segs = tp4_rx_segment(skb);
-	if (unlikely(!segs))
-		return tp4_rcv(skb, dev, pt, orig_dev);
-	consume_skb(skb);
-	skb_list_walk_safe(segs, segs, next) {
-		skb_mark_not_on_list(segs);
-		tp4_rcv(segs, dev, pt, orig_dev);
-	}
-	return 0;
-}
-
 /**
  * tp4_rx_set_hook() - set the packet hook of a socket with a V4 Rx ring
  * @po:	the packet socket; without the ring, nothing is done
- *
- * The packets of a packed ring cannot be sent: their metadata is not at the
- * start of a frame. It gets GSO packets whole, as a ring without metadata does.
  *
  * Context: Under pg_vec_lock, while the hook is not registered.
  */
 void tp4_rx_set_hook(struct packet_sock *po)
 {
-	const struct tp4_queue *q = po->tp4_queue[TP4_RX];
-
-	if (q)
-		po->prot_hook.func = q->meta && !q->packed ?
-				     tp4_rcv_sendable : tp4_rcv;
+	if (po->tp4_queue[TP4_RX])
+		po->prot_hook.func = tp4_rcv;
 }

@@ -26,10 +26,8 @@ static inline u32 tp4_rx_frames(const struct tp4_queue *q, u32 len)
 	return 1 + DIV_ROUND_UP(len - q->room, q->area->frame_size);
 }
 
-u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len);
 /* Without CONFIG_PACKET_V4 all calls are optimized out. */
-bool tp4_rx_room(const struct packet_sock *po, const struct sk_buff *skb,
-		 unsigned int pow_off);
+bool tp4_rx_room(const struct packet_sock *po, unsigned int pow_off);
 void tp4_rx_set_hook(struct packet_sock *po);
 
 #endif

@@ -15,7 +15,6 @@
 
 #include "internal.h"
 #include "tp4_area.h"
-#include "tp4_meta.h"
 #include "tp4_queue.h"
 #include "tp4_tx.h"
 
@@ -57,7 +56,6 @@ enum tp4_tx_state {
  * @frame:	frame number in the area
  * @len:	bytes of the packet in the frame
  * @offset:	offset of these bytes in the frame
- * @meta:	not 0 if the frame starts with metadata
  * @state:	enum tp4_tx_state, in the first frame of a packet
  */
 struct tp4_tx_pkt {
@@ -69,7 +67,6 @@ struct tp4_tx_pkt {
 	u32			frame;
 	u32			len;
 	u16			offset;
-	u8			meta;
 	int			state;
 };
 
@@ -202,7 +199,6 @@ static struct tp4_tx_pkt *tp4_tx_take(struct tp4_tx *tx,
 		pkt->frame = descs[i].idx;
 		pkt->len = descs[i].len;
 		pkt->offset = descs[i].offset;
-		pkt->meta = descs[i].flags & TP4_META;
 		*more = pkt;
 		more = &pkt->more;
 	}
@@ -367,25 +363,10 @@ static bool tp4_tx_header_ok(const struct tp4_tx_call *call,
 	       dev_validate_header(dev, skb->data, len);
 }
 
-/* Apply the metadata of a packet of @len bytes. Return false if it is invalid.
- */
-static noinline bool tp4_tx_do_meta(const struct tp4_tx_call *call,
-				    const struct tp4_tx_pkt *pkt, u32 len,
-				    struct sk_buff *skb)
-{
-	const struct tp4_queue *q = call->tx->q;
-	u32 header = call->raw ? 0 : skb->len - len;
-
-	return !tp4_meta_to_skb(tp4_area_frame(q->area, pkt->frame), skb,
-				q->sk, header);
-}
-
 /* Check whether a packet may be longer than @max. */
 static bool tp4_tx_long_ok(const struct net_device *dev,
 			   const struct sk_buff *skb, u32 len, u32 max)
 {
-	if (skb_is_gso(skb))
-		return true;
 	return len <= max + VLAN_HLEN && dev->type == ARPHRD_ETHER &&
 	       eth_type_vlan(eth_hdr(skb)->h_proto);
 }
@@ -408,8 +389,7 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 	struct sk_buff *skb;
 	int err;
 
-	/* With metadata, it may be a GSO packet, which has any length. */
-	if (unlikely(len > max + VLAN_HLEN) && !pkt->meta)
+	if (unlikely(len > max + VLAN_HLEN))
 		return ERR_PTR(-EMSGSIZE);
 
 	linear = len <= call->copy ? len : TP4_TX_HEAD;
@@ -449,8 +429,6 @@ static struct sk_buff *tp4_tx_build(const struct tp4_tx_call *call,
 					 tx->q->sk->sk_clockid);
 	tp4_tx_parse_headers(skb, call->raw);
 
-	if (unlikely(pkt->meta) && !tp4_tx_do_meta(call, pkt, len, skb))
-		goto bad;
 	if (unlikely(len > max) && !tp4_tx_long_ok(dev, skb, len, max)) {
 		kfree_skb(skb);
 		return ERR_PTR(-EMSGSIZE);
@@ -472,8 +450,8 @@ static void tp4_tx_return_pkt(struct tp4_tx *tx, struct tp4_tx_pkt *pkt,
 	tp4_tx_pkt_put(tx, pkt);
 }
 
-/* Take the next posted packet if it has one frame and no metadata, which is the
- * common case, and is valid.
+/* Take the next posted packet if it has one frame, which is the common case, and is
+ * valid.
  */
 static struct tp4_tx_pkt *tp4_tx_take_plain(struct tp4_tx *tx)
 {
@@ -756,10 +734,8 @@ static int tp4_tx_send(struct tp4_tx_call *call)
 	struct tp4_queue *q = po->tp4_queue[TP4_TX];
 	int err;
 
-	/* packet_sendmsg() checked it without the lock. The acquire pairs with
-	 * the release in tp4_zc_disable().
-	 */
-	if (unlikely(!q || smp_load_acquire(&q->zerocopy)))
+	/* packet_sendmsg() checked it without the lock. */
+	if (unlikely(!q))
 		return -EBUSY;
 	call->dev = tp4_tx_dev_get(po, call->msg, &call->proto, &call->addr);
 	if (IS_ERR(call->dev))
@@ -891,7 +867,7 @@ bool tp4_tx_busy(const struct packet_sock *po)
  *
  * Context: Process context, may sleep; takes pg_vec_lock, but not while it waits.
  * Return: the bytes sent, or a negative errno if nothing was sent: -EBUSY (the
- * ring was removed, or is used by the driver), -ENXIO (no device), -ENETDOWN,
+ * ring was removed), -ENXIO (no device), -ENETDOWN,
  * -ENOBUFS (device full), -EAGAIN (send buffer full), -ETIMEDOUT,
  * -EINTR, -ERESTARTSYS, or an error of sock_cmsg_send() or the device.
  */

@@ -48,9 +48,7 @@ struct pv4_cfg {
 	int type;			/* of socket(2); 0: SOCK_RAW */
 	int proto;
 	bool meta;			/* TP4_RING_META */
-	bool to_stack;			/* TP4_RING_TO_STACK, of the Rx ring */
 	bool shared;			/* TP4_MEMREG_SHARED */
-	bool keep;			/* TP4_RING_KEEP, of the Rx ring */
 	char *area;			/* 0: map a new one */
 	size_t area_align;		/* of its length; 0: a page */
 };
@@ -337,10 +335,7 @@ static inline int pv4_open(struct pv4 *s, const struct pv4_cfg *cfg)
 		err = pv4_setint(s->fd, PACKET_RESERVE, cfg->reserve);
 	if (!err && cfg->rx_nr)
 		err = pv4_set_ring_flags(s->fd, PACKET_RX_RING, mr_fd,
-					 cfg->rx_nr, flags |
-					 (cfg->to_stack ? TP4_RING_TO_STACK :
-							  0) |
-					 (cfg->keep ? TP4_RING_KEEP : 0));
+					 cfg->rx_nr, flags);
 	if (!err && cfg->tx_nr)
 		err = pv4_set_ring_flags(s->fd, PACKET_TX_RING, mr_fd,
 					 cfg->tx_nr, flags);
