@@ -82,10 +82,12 @@ void live_xsk_clear_pool_at_qid(struct net_device *dev, u16 queue_id)
 #define LIVE_PROG_ID	U32_MAX
 
 /* These are in net/core/dev.c where the kernel has V4. */
-int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog)
+int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog,
+			  struct bpf_prog **own)
 {
 	int err;
 
+	*own = NULL;
 	if (dev_xdp_prog_count(dev))
 		return -EBUSY;
 	if (!prog->aux->id)

@@ -13,9 +13,11 @@
  *	xsk_tx_peek_desc()	the next frames of the Tx array
  *	xsk_tx_completed()	flushes the Tx array
  *
- * Such drivers only receive for AF_XDP while the device has an XDP program. It
- * is one of the kernel's own, which redirects the packets of the pools here and
- * passes all others to the stack.
+ * Such drivers only receive for AF_XDP while the device has an XDP program. They
+ * get one of the kernel's own, which redirects the packets of the pools here and
+ * passes all others to the stack. If the device has a program of the user's, the
+ * kernel's calls it for those others, and it runs on packets of the pools when the
+ * Rx array is flushed, as with drivers that have operations of V4.
  *
  * User space can write to a frame at any time, while drivers keep the
  * skb_shared_info of a packet with several frames behind the first one's data,
@@ -98,7 +100,9 @@ static const struct net_device *xsk_tp4_entering;
 /* Pools that drivers may use until their device is removed, under RTNL */
 static LIST_HEAD(xsk_tp4_kept);
 
-/* The XDP program of all devices, allocated when the first one needs it */
+/* The XDP program of all devices without one of their own, allocated when the
+ * first one needs it
+ */
 static struct bpf_prog *xsk_tp4_prog;
 
 /**
@@ -120,8 +124,10 @@ static struct bpf_prog *xsk_tp4_prog;
  *		is about to leave the mode
  * @no_frames:	the pool got fewer frames than it asked for
  * @twice:	the driver has handed over a frame that it no longer had
- * @xdp:	delivers the stack's copies
- * @xdp_buff:	not used, as there is no program
+ * @xdp:	runs @prog, and delivers the stack's copies
+ * @xdp_buff:	context of @prog. A program bound to the device, whose kfuncs expect
+ *		the driver's, is refused.
+ * @prog:	the device's own XDP program, or NULL
  * @tx:		packets to send, or NULL if the socket only receives; used by the
  *		NAPI instance that sends
  * @tx_lock:	protects the ends of @tx, as drivers such as gve complete packets in
@@ -168,6 +174,7 @@ struct xsk_tp4 {
 	bool			twice;
 	struct tp4_xdp		xdp;
 	struct xdp_buff		xdp_buff;
+	struct bpf_prog		*prog;
 
 	struct tp4_packet_array	*tx;
 	spinlock_t		tx_lock;	/* for the ends of @tx */
@@ -622,21 +629,40 @@ static void xsk_tp4_set_napi(struct xsk_tp4 *t)
 }
 
 /**
- * xsk_tp4_flush() - publish the received packets
+ * xsk_tp4_flush() - run XDP on the received packets, and publish them
  * @pool:	the pool
  *
  * Context: NAPI of the queue.
+ * Return: true if packets were redirected, so that the maps have to be flushed.
  */
-void xsk_tp4_flush(struct xsk_buff_pool *pool)
+bool xsk_tp4_flush(struct xsk_buff_pool *pool)
 {
 	struct xsk_tp4 *t = xsk_tp4_of(pool);
 
 	if (unlikely(READ_ONCE(t->leaving)))
-		return;
+		return false;
 	xsk_tp4_set_napi(t);
+	t->xdp.prog = READ_ONCE(t->prog);
+	t->xdp.redirect = 0;
 	tp4a_flush(t->rx);
 	for (; unlikely(t->xdp.errors); t->xdp.errors--)
 		dev_core_stats_rx_dropped_inc(t->dev);
+	return t->xdp.redirect;
+}
+
+/* Drivers have no function for XDP_TX but this one. */
+static int xsk_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
+{
+	const struct xsk_tp4 *t = arg;
+	struct net_device *dev = t->dev;
+	u32 needed = NETDEV_XDP_ACT_NDO_XMIT;
+
+	if (xdp_frame_has_frags(frame))
+		needed |= NETDEV_XDP_ACT_NDO_XMIT_SG;
+	if ((READ_ONCE(dev->xdp_features) & needed) != needed)
+		return -EOPNOTSUPP;
+	return dev->netdev_ops->ndo_xdp_xmit(dev, 1, &frame,
+					     XDP_XMIT_FLUSH) == 1 ? 0 : -EIO;
 }
 
 /* ---- sending ---- */
@@ -994,23 +1020,23 @@ int xsk_tp4_xmit(struct net_device *dev, int queue_pair, u32 flags, bool posted)
 
 /* ---- the XDP program ---- */
 
-/* The program's only instruction is a call of this, so that it needs no map. It
- * runs for all queues of a device. The buffer need not be one of a pool, whatever
- * its Rx queue says: gve copies a packet to a frame of the pool after the program
- * has returned.
+/* Find the owner of a packet's queue. The buffer need not be one of the pool,
+ * whatever its Rx queue says: gve copies a packet to a frame of the pool after the
+ * program has returned.
  */
-BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
+static __always_inline struct xsk_tp4 *xsk_tp4_of_xdp(const struct xdp_buff *xdp)
 {
 	const struct xdp_rxq_info *rxq = xdp->rxq;
-	struct bpf_redirect_info *ri;
-	struct xsk_buff_pool *pool;
-	struct xsk_tp4 *t;
+	const struct xsk_buff_pool *pool;
 
 	pool = READ_ONCE(rxq->dev->_rx[rxq->queue_index].pool);
-	t = pool ? xsk_tp4_of(pool) : NULL;
-	if (!t)
-		return XDP_PASS;
-	ri = bpf_net_ctx_get_ri();
+	return pool ? xsk_tp4_of(pool) : NULL;
+}
+
+static __always_inline u32 xsk_tp4_redirect_to(struct xsk_tp4 *t)
+{
+	struct bpf_redirect_info *ri = bpf_net_ctx_get_ri();
+
 	ri->tgt_value = &t->xs;
 	ri->tgt_index = t->queue_pair;
 	ri->map_id = INT_MAX;
@@ -1018,25 +1044,40 @@ BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 	return XDP_REDIRECT;
 }
 
-static struct bpf_prog *xsk_tp4_new_prog(void)
+/* The program's only instruction is a call of this, so that it needs no map. It
+ * runs for all queues of a device.
+ */
+BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 {
-	const struct bpf_insn insns[] = {
-		BPF_EMIT_CALL(xsk_tp4_redirect),
-		BPF_EXIT_INSN(),
-	};
+	struct xsk_tp4 *t = xsk_tp4_of_xdp(xdp);
+
+	return t ? xsk_tp4_redirect_to(t) : XDP_PASS;
+}
+
+/* Same for a device with a program of its own */
+BPF_CALL_2(xsk_tp4_redirect_or_run, struct xdp_buff *, xdp,
+	   const struct bpf_prog *, prog)
+{
+	struct xsk_tp4 *t = xsk_tp4_of_xdp(xdp);
+
+	return t ? xsk_tp4_redirect_to(t) : bpf_prog_run(prog, xdp);
+}
+
+static struct bpf_prog *xsk_tp4_new_prog(const struct bpf_insn *insns, u32 nr)
+{
 	struct bpf_prog *prog;
 	int err;
 
-	prog = bpf_prog_alloc(bpf_prog_size(ARRAY_SIZE(insns)), 0);
+	prog = bpf_prog_alloc(bpf_prog_size(nr), 0);
 	if (!prog)
 		return NULL;
-	prog->len = ARRAY_SIZE(insns);
+	prog->len = nr;
 	prog->type = BPF_PROG_TYPE_XDP;
 	prog->gpl_compatible = 1;
 	prog->aux->xdp_has_frags = true;
 	strscpy(prog->aux->name, "tp4_redirect", sizeof(prog->aux->name));
 	atomic64_set(&prog->aux->refcnt, 1);
-	memcpy(prog->insnsi, insns, sizeof(insns));
+	memcpy(prog->insnsi, insns, nr * sizeof(*insns));
 	prog = bpf_prog_select_runtime(prog, &err);
 	if (err) {
 		bpf_prog_free(prog);
@@ -1046,15 +1087,129 @@ static struct bpf_prog *xsk_tp4_new_prog(void)
 	return prog;
 }
 
-static int xsk_tp4_attach_prog(struct net_device *dev)
+static struct bpf_prog *xsk_tp4_get_prog(void)
 {
-	if (xsk_tp4_holds_xdp(dev))
-		return 0;
+	const struct bpf_insn insns[] = {
+		BPF_EMIT_CALL(xsk_tp4_redirect),
+		BPF_EXIT_INSN(),
+	};
+
 	if (!xsk_tp4_prog)
-		xsk_tp4_prog = xsk_tp4_new_prog();
-	if (!xsk_tp4_prog)
+		xsk_tp4_prog = xsk_tp4_new_prog(insns, ARRAY_SIZE(insns));
+	if (xsk_tp4_prog)
+		bpf_prog_inc(xsk_tp4_prog);
+	return xsk_tp4_prog;
+}
+
+/**
+ * xsk_tp4_wrap() - get the program for a driver
+ * @own:	the device's own program, or NULL
+ *
+ * Context: Under RTNL, may sleep.
+ * Return: a program of the kernel's, with a reference for the driver, or NULL if
+ * there is no memory. It holds @own.
+ */
+struct bpf_prog *xsk_tp4_wrap(struct bpf_prog *own)
+{
+	const struct bpf_insn insns[] = {
+		BPF_LD_IMM64(BPF_REG_2, (unsigned long)own),
+		BPF_EMIT_CALL(xsk_tp4_redirect_or_run),
+		BPF_EXIT_INSN(),
+	};
+	struct bpf_prog *prog;
+
+	if (!own)
+		return xsk_tp4_get_prog();
+	prog = xsk_tp4_new_prog(insns, ARRAY_SIZE(insns));
+	if (!prog)
+		return NULL;
+	/* Drivers refuse a program without frags if packets are too long. */
+	prog->aux->xdp_has_frags = own->aux->xdp_has_frags;
+	bpf_prog_inc(own);
+	prog->aux->dst_prog = own;
+	return prog;
+}
+
+/**
+ * xsk_tp4_may_wrap() - check whether the kernel's program can call another
+ * @own:	the other one, or NULL
+ *
+ * Functions of the driver that return metadata need its buffers, which the program
+ * does not get for packets of sockets.
+ */
+bool xsk_tp4_may_wrap(const struct bpf_prog *own)
+{
+	return !own || !bpf_prog_is_dev_bound(own->aux);
+}
+
+static struct xsk_tp4 *xsk_tp4_of_queue(const struct net_device *dev,
+					unsigned int i)
+{
+	const struct xsk_buff_pool *pool = dev->_rx[i].pool;
+
+	return pool ? xsk_tp4_of(pool) : NULL;
+}
+
+/**
+ * xsk_tp4_setup_prog() - ndo_bpf for XDP_SETUP_PROG while xsk_tp4_holds_xdp()
+ * @dev:	the device
+ * @bpf:	the device's own program, or NULL; the reference moves here
+ *
+ * Context: Under RTNL and the lock of the device, if it has one; may sleep.
+ * Return: 0, -EBUSY if the program is bound to the device, -ENOMEM, or an error of
+ * the driver.
+ */
+int xsk_tp4_setup_prog(struct net_device *dev, struct netdev_bpf *bpf)
+{
+	struct bpf_prog *own = bpf->prog;
+	struct xsk_tp4 *t;
+	unsigned int i;
+	int err;
+
+	if (!xsk_tp4_may_wrap(own)) {
+		NL_SET_ERR_MSG(bpf->extack,
+			       "A zerocopy packet socket excludes device-bound XDP programs");
+		return -EBUSY;
+	}
+	bpf->prog = xsk_tp4_wrap(own);
+	if (!bpf->prog)
 		return -ENOMEM;
-	return dev_xdp_attach_kernel(dev, xsk_tp4_prog);
+	err = dev->netdev_ops->ndo_bpf(dev, bpf);
+	if (err) {
+		bpf_prog_put(bpf->prog);
+		return err;
+	}
+	for (i = 0; i < dev->num_rx_queues; i++) {
+		t = xsk_tp4_of_queue(dev, i);
+		if (t)
+			WRITE_ONCE(t->prog, own);
+	}
+	/* The device still has a reference, and the kernel's program another. */
+	if (own)
+		bpf_prog_put(own);
+	return 0;
+}
+
+/* Give the driver the kernel's program, if it does not have it. */
+static int xsk_tp4_attach_prog(struct xsk_tp4 *t)
+{
+	struct net_device *dev = t->dev;
+	struct bpf_prog *prog;
+	unsigned int i;
+	int err;
+
+	if (xsk_tp4_holds_xdp(dev)) {
+		for (i = 0; !xsk_tp4_of_queue(dev, i); i++)
+			;
+		t->prog = xsk_tp4_of_queue(dev, i)->prog;
+		return 0;
+	}
+	prog = xsk_tp4_get_prog();
+	if (!prog)
+		return -ENOMEM;
+	err = dev_xdp_attach_kernel(dev, prog, &t->prog);
+	bpf_prog_put(prog);
+	return err;
 }
 
 static void xsk_tp4_detach_prog(struct net_device *dev)
@@ -1064,10 +1219,10 @@ static void xsk_tp4_detach_prog(struct net_device *dev)
 }
 
 /**
- * xsk_tp4_holds_xdp() - check whether the kernel's XDP program is needed
+ * xsk_tp4_holds_xdp() - check whether the driver has the kernel's XDP program
  * @dev:	the device
  *
- * While it is, no other program may take its place.
+ * While it has, the device's own program is called by the kernel's.
  *
  * Context: Under RTNL.
  * Return: true if a queue pair is in zero-copy mode by AF_XDP's interface.
@@ -1079,9 +1234,7 @@ bool xsk_tp4_holds_xdp(const struct net_device *dev)
 	if (!static_branch_unlikely(&xsk_tp4_key))
 		return false;
 	for (i = 0; i < dev->num_rx_queues; i++) {
-		const struct xsk_buff_pool *pool = dev->_rx[i].pool;
-
-		if (pool && xsk_tp4_of(pool))
+		if (xsk_tp4_of_queue(dev, i))
 			return true;
 	}
 	return false;
@@ -1298,6 +1451,9 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	if (!t->rx)
 		return -ENOMEM;
 	t->xdp.buff = &t->xdp_buff;
+	t->xdp.rxq = &t->rxq;
+	t->xdp.xmit = xsk_tp4_xdp_tx;
+	t->xdp.arg = t;
 	tp4a_set_xdp(t->rx, &t->xdp);
 	t->has_meta = ops && (ops->xmo_rx_vlan_tag || tp4a_has_meta(t->rx));
 	t->no_tx = !t->tx;
@@ -1426,7 +1582,7 @@ static int xsk_tp4_enable(struct net_device *dev,
 	err = xsk_tp4_new_pool(t, &area);
 	if (err)
 		goto free;
-	err = xsk_tp4_attach_prog(dev);
+	err = xsk_tp4_attach_prog(t);
 	if (err)
 		goto free;
 	err = xsk_tp4_keep_tags(dev);

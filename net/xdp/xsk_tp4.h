@@ -53,7 +53,7 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 			u32 max);
 u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max);
 int xsk_tp4_rcv(struct xsk_buff_pool *pool, struct xdp_buff *xdp);
-void xsk_tp4_flush(struct xsk_buff_pool *pool);
+bool xsk_tp4_flush(struct xsk_buff_pool *pool);
 void xsk_tp4_set_up(struct xsk_buff_pool *pool);
 bool xsk_tp4_tx_peek(struct xsk_buff_pool *pool, struct xdp_desc *desc);
 u32 xsk_tp4_tx_peek_batch(struct xsk_buff_pool *pool, u32 max);

@@ -735,11 +735,31 @@ static int habits_stop(struct net_device *dev)
 	return 0;
 }
 
+static int habits_xdp_xmit(struct net_device *dev, int n, struct xdp_frame **frames, u32 flags)
+{
+	struct port *port = netdev_priv(dev);
+	struct sk_buff *skb;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		skb = xdp_build_skb_from_frame(frames[i], dev);
+		if (!skb)
+			break;
+		/* which has pulled the header */
+		skb_push(skb, ETH_HLEN);
+		if (!skb_linearize(skb) && !skb_cow(skb, 0))
+			hw_receive(port->peer, skb->data, skb->len);
+		consume_skb(skb);
+	}
+	return i;
+}
+
 static const struct net_device_ops habits_ops = {
 	.ndo_open = habits_open,
 	.ndo_stop = habits_stop,
 	.ndo_start_xmit = habits_start_xmit,
 	.ndo_bpf = habits_bpf,
+	.ndo_xdp_xmit = habits_xdp_xmit,
 	.ndo_xsk_wakeup = habits_wakeup,
 };
 
@@ -851,9 +871,9 @@ static int add_port(int i)
 	dev->ethtool_ops = &habits_ethtool_ops;
 	dev->max_mtu = 9200;
 	dev->xdp_features = NETDEV_XDP_ACT_BASIC | NETDEV_XDP_ACT_REDIRECT |
-			    NETDEV_XDP_ACT_XSK_ZEROCOPY;
+			    NETDEV_XDP_ACT_XSK_ZEROCOPY | NETDEV_XDP_ACT_NDO_XMIT;
 	if (has(CHAIN)) {
-		dev->xdp_features |= NETDEV_XDP_ACT_RX_SG;
+		dev->xdp_features |= NETDEV_XDP_ACT_RX_SG | NETDEV_XDP_ACT_NDO_XMIT_SG;
 		dev->xdp_zc_max_segs = MAX_SEGS;
 	}
 	if (has(VLAN) || has(VLAN_KFUNC) || has(VLAN_FIXED))

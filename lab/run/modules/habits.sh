@@ -26,7 +26,7 @@ table() {
 	cat <<-'END'
 	- habits zc_xsk
 	- habits zc_port -T pieces -v both
-	chain habits zc_port -v both -v page
+	chain habits zc_port -v both -v page -t xdp -t to_stack -v xdp
 	copy,other_napi,single habits zc_port -T pieces -v both
 	link,offset,single habits zc_port -T pieces -v both
 	units habits zc_port -T pieces -v both

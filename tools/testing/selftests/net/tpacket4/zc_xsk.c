@@ -13,8 +13,15 @@ static int xdp_is_shown(const char *name)
 	return !run("ip link show %s | grep -w xdp", name);
 }
 
+/* One that is not the kernel's has an ID. */
+static int own_is_shown(const char *name)
+{
+	return !run("ip link show %s | grep -w prog/xdp", name);
+}
+
 FIXTURE(xsk) {
 	struct zc a, b;
+	int excludes;		/* other programs, as V4 built as a module does */
 };
 
 FIXTURE_SETUP(xsk)
@@ -28,6 +35,7 @@ FIXTURE_SETUP(xsk)
 	ASSERT_EQ(0, both_mtu(1500));
 	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	shown = xdp_is_shown(if_b);
+	self->excludes = own_is_shown(if_b);
 	zc_close(&self->b);
 	self->b.s.fd = -1;
 	if (!shown)
@@ -38,6 +46,36 @@ FIXTURE_TEARDOWN(xsk)
 {
 	zc_close(&self->a);
 	zc_close(&self->b);
+}
+
+static int bound_load(void)
+{
+	struct bpf_insn insns[] = { MOV_K(BPF_REG_0, XDP_PASS), EXIT };
+
+	return bpf_load_for(BPF_PROG_TYPE_XDP, insns, ARRAY_SIZE(insns),
+			    BPF_F_XDP_DEV_BOUND_ONLY | BPF_F_XDP_HAS_FRAGS,
+			    if_nametoindex(if_b));
+}
+
+static int xdp_link(const char *name, int prog)
+{
+	union bpf_attr attr = {
+		.link_create.prog_fd = prog,
+		.link_create.target_ifindex = if_nametoindex(name),
+		.link_create.attach_type = BPF_XDP,
+		.link_create.flags = XDP_FLAGS_DRV_MODE,
+	};
+
+	return bpf_call(BPF_LINK_CREATE, &attr);
+}
+
+static int xdp_link_update(int link, int prog)
+{
+	union bpf_attr attr = {
+		.link_update.link_fd = link, .link_update.new_prog_fd = prog,
+	};
+
+	return bpf_call(BPF_LINK_UPDATE, &attr);
 }
 
 /* The program of the kernel comes and goes with the first and last queue. */
@@ -51,10 +89,8 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	EXPECT_FALSE(xdp_is_shown(if_b));
 	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	EXPECT_TRUE(xdp_is_shown(if_b));
-	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, prog));
-	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, -1));
-	EXPECT_EQ(-EBUSY, xdp_attach(if_b, -1, 0));
 	EXPECT_EQ(-EBUSY, xdp_attach(if_b, prog, XDP_FLAGS_SKB_MODE));
+	EXPECT_EQ(self->excludes ? -EBUSY : 0, xdp_attach_native(if_b, -1));
 	EXPECT_TRUE(xdp_is_shown(if_b));
 
 	cfg.ifname = if_a;
@@ -65,10 +101,163 @@ TEST_F_TIMEOUT(xsk, program, 120)
 	zc_close(&self->b);
 	self->b.s.fd = -1;
 	EXPECT_FALSE(xdp_is_shown(if_b));
-	EXPECT_EQ(0, xdp_attach_native(if_b, prog));
-	/* whoever has a program keeps it */
-	cfg.ifname = if_b;
+	if (self->excludes) {
+		cfg.ifname = if_b;
+		EXPECT_EQ(0, xdp_attach_native(if_b, prog));
+		EXPECT_EQ(-EBUSY, port_open(&self->b, &cfg));
+		EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	}
+	close(prog);
+}
+
+/* Sends packets from the stack of if_a, whose key says what happens to them.
+ * Without a ring, XDP_PASS is to the stack.
+ */
+static void every_verdict(struct __test_metadata *_metadata, struct zc *z,
+			  int fd_a, int fd_b, unsigned int len)
+{
+	static char buf[BUF_SIZE];
+	int act, got;
+
+	for (act = XDP_ABORTED; act <= XDP_PASS_TO_KERNEL; act++) {
+		uint32_t seq = key_seq(act, len);
+
+		if (act == XDP_REDIRECT)
+			continue;
+		fill_packet(buf, len, seq);
+		ASSERT_EQ((int)len, send(fd_a, buf, len, 0));
+		if (act == XDP_TX)
+			got = plain_recv(fd_a, buf, sizeof(buf), WAIT_MS);
+		else if (act == XDP_PASS && z)
+			got = zc_recv(z, buf, sizeof(buf), WAIT_MS);
+		else if (act == XDP_PASS || act == XDP_PASS_TO_KERNEL)
+			got = plain_recv(fd_b, buf, sizeof(buf), WAIT_MS);
+		else
+			continue;
+		ASSERT_TRUE(packet_ok(buf, got, len, seq)) {
+			TH_LOG("action %d, %u bytes: %d", act, len, got);
+		}
+	}
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_a, buf, sizeof(buf), QUIET_MS));
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, sizeof(buf), 0));
+	if (z)
+		EXPECT_EQ(-EAGAIN, zc_recv(z, buf, sizeof(buf), 0));
+}
+
+static void load_verdicts(struct __test_metadata *_metadata,
+			  struct xdp_keyed *x)
+{
+	int i;
+
+	ASSERT_EQ(0, xdp_keyed_load(x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1),
+				    BPF_F_XDP_HAS_FRAGS));
+	for (i = 0; i <= XDP_PASS_TO_KERNEL; i++)
+		ASSERT_EQ(0, xdp_set_action(x, i, i));
+}
+
+/* The device's own program was there before, and stays. */
+TEST_F_TIMEOUT(xsk, own_program, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int fd_a, fd_b, prog, link, i;
+	struct xdp_keyed x;
+	char buf[2048];
+
+	if (self->excludes)
+		SKIP(return, "V4 excludes other XDP programs");
+	load_verdicts(_metadata, &x);
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	EXPECT_TRUE(own_is_shown(if_b));
+	ASSERT_EQ(0, wait_for_carrier(if_a));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, port_open(&self->b, &cfg));
+		EXPECT_TRUE(own_is_shown(if_b));
+		every_verdict(_metadata, &self->b, fd_a, fd_b, 60);
+		every_verdict(_metadata, &self->b, fd_a, fd_b, 1514);
+		EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+		zc_close(&self->b);
+		self->b.s.fd = -1;
+		EXPECT_TRUE(own_is_shown(if_b));
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+	}
+
+	/* replaced and removed while there is a socket, also by links */
+	prog = xdp_const(XDP_DROP, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	ASSERT_EQ(0, xdp_attach_native(if_b, prog));
+	fill_packet(buf, 100, 0);
+	ASSERT_EQ(100, send(fd_a, buf, 100, 0));
+	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, buf, sizeof(buf), QUIET_MS));
+	ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+	EXPECT_FALSE(own_is_shown(if_b));
+	ASSERT_EQ(100, send(fd_a, buf, 100, 0));
+	EXPECT_EQ(100, zc_recv(&self->b, buf, sizeof(buf), WAIT_MS));
+
+	link = xdp_link(if_b, prog);
+	ASSERT_LE(0, link);
+	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, x.prog));
+	ASSERT_EQ(100, send(fd_a, buf, 100, 0));
+	EXPECT_EQ(-EAGAIN, zc_recv(&self->b, buf, sizeof(buf), QUIET_MS));
+	ASSERT_EQ(0, xdp_link_update(link, x.prog));
+	every_verdict(_metadata, &self->b, fd_a, fd_b, 1000);
+	close(link);
+	EXPECT_TRUE(xdp_is_shown(if_b));
+	EXPECT_FALSE(own_is_shown(if_b));
+	ASSERT_EQ(100, send(fd_a, buf, 100, 0));
+	EXPECT_EQ(100, zc_recv(&self->b, buf, sizeof(buf), WAIT_MS));
+
+	/* a socket that leaves first */
+	link = xdp_link(if_b, x.prog);
+	ASSERT_LE(0, link);
+	zc_close(&self->b);
+	self->b.s.fd = -1;
+	EXPECT_TRUE(own_is_shown(if_b));
+	close(link);
+	EXPECT_FALSE(xdp_is_shown(if_b));
+	close(fd_a);
+	close(fd_b);
+}
+
+/* It runs for queues without a socket. */
+TEST_F_TIMEOUT(xsk, own_program_on_other_queues, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
+	struct xdp_keyed x;
+	int fd_a, fd_b;
+
+	if (self->excludes)
+		SKIP(return, "V4 excludes other XDP programs");
+	if (is_virtio() || channels(2))
+		SKIP(return, "needs a second queue that gets IP packets only");
+	load_verdicts(_metadata, &x);
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	fd_a = plain_listener(_metadata, if_a);
+	fd_b = plain_listener(_metadata, if_b);
+	every_verdict(_metadata, NULL, fd_a, fd_b, 60);
+	every_verdict(_metadata, NULL, fd_a, fd_b, 1514);
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(fd_a);
+	close(fd_b);
+}
+
+/* Functions of the driver would not find what they return. */
+TEST_F_TIMEOUT(xsk, device_bound_program, 120)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int prog = bound_load();
+
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	EXPECT_EQ(-EBUSY, xdp_attach_native(if_b, prog));
+	zc_close(&self->b);
+	ASSERT_EQ(0, xdp_attach_native(if_b, prog));
 	EXPECT_EQ(-EBUSY, port_open(&self->b, &cfg));
+	EXPECT_TRUE(own_is_shown(if_b));
 	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
 	close(prog);
 }
