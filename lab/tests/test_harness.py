@@ -21,7 +21,7 @@ from pathlib import Path
 
 LAB = Path(__file__).resolve().parent.parent
 FAKED = ("build/base", "build/deps", "build/series.py", "stress/run")
-FAKED += ("release/deb", "release/test-deb")
+FAKED += ("release/deb", "release/test-deb", "run/live.py")
 PATIENCE = 120  # seconds; stand-ins hang for longer
 FAKE = """\
 #!/bin/bash
