@@ -12,22 +12,6 @@
 
 #include "tp4_pack.h"
 
-/* Find room in one piece. One byte at least stays free, so that equal positions
- * mean that all is.
- */
-static bool tp4_pack_find(const struct tp4_pack *p, unsigned long bytes,
-			  unsigned long *start)
-{
-	*start = p->head;
-	if (p->head < p->tail)
-		return bytes < p->tail - p->head;
-	if (bytes < p->size - p->head ||
-	    (bytes == p->size - p->head && p->tail))
-		return true;
-	*start = 0;
-	return bytes < p->tail;
-}
-
 static bool tp4_pack_is_posted(const struct tp4_queue *q, unsigned long pos)
 {
 	return !tp4q_is_held(q, pos) && tp4q_kernel_owns(q, pos);
@@ -59,10 +43,15 @@ static unsigned long tp4_pack_last_posted(const struct tp4_queue *q,
 	return last;
 }
 
-/* See which memory the program has given back since. @p is that of the queue, or,
- * without its lock, a copy, which may not belong to the positions.
+/**
+ * tp4_pack_refresh() - see which memory the program has given back since
+ * @q:	an Rx queue with TP4_RING_PACKED
+ * @p:	that of the queue, or a copy, which may not belong to the positions
+ *
+ * Context: Under the queue's Rx lock; with a copy, any in which the queue cannot
+ * go away.
  */
-static void tp4_pack_refresh(const struct tp4_queue *q, struct tp4_pack *p)
+void tp4_pack_refresh(const struct tp4_queue *q, struct tp4_pack *p)
 {
 	unsigned long in = READ_ONCE(q->in), out = atomic_long_read(&q->out);
 	unsigned long last = in - 1, end = out + q->mask + 1;
@@ -89,45 +78,7 @@ static void tp4_pack_refresh(const struct tp4_queue *q, struct tp4_pack *p)
 	if (idx < q->area->nr_frames)
 		WRITE_ONCE(p->tail, (unsigned long)idx << q->area->frame_shift);
 }
-
-/**
- * tp4_pack_reserve() - claim a slot and memory for a packet
- * @q:		an Rx queue with TP4_RING_PACKED
- * @bytes:	what the packet takes, see tp4_pack_bytes()
- * @pos:	set to the position of the slot
- * @start:	set to the position in the area of the memory
- *
- * A program that gives back memory too early only damages its own packets: what
- * is claimed is within the area. After a quarter of the area, the reader is to
- * be woken for however few packets, as poll() may wait for more slots than
- * there is memory for.
- *
- * Context: Under the queue's Rx lock.
- * Return: true if there are both; else none is claimed.
- */
-bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
-		      unsigned long *pos, unsigned long *start)
-{
-	struct tp4_pack *p = &q->pack;
-	unsigned long head;
-
-	if (unlikely(!tp4_pack_find(p, bytes, start))) {
-		tp4_pack_refresh(q, p);
-		if (!tp4_pack_find(p, bytes, start))
-			return false;
-	}
-	if (unlikely(!tp4q_rx_reserve(q, 1, pos)))
-		return false;
-	head = *start + bytes;
-	WRITE_ONCE(p->head, likely(head != p->size) ? head : 0);
-	p->recent += bytes;
-	if (unlikely(p->recent > p->size / 4)) {
-		p->recent = 0;
-		WRITE_ONCE(q->starved, true);
-	}
-	return true;
-}
-EXPORT_SYMBOL_IF_KUNIT(tp4_pack_reserve);
+EXPORT_SYMBOL_IF_KUNIT(tp4_pack_refresh);
 
 /**
  * tp4_pack_room() - check whether there is memory for a packet

@@ -43,8 +43,62 @@ static inline struct tpacket4_desc tp4_pack_desc(const struct tp4_queue *q,
 	};
 }
 
-bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
-		      unsigned long *pos, unsigned long *start);
+/* Find room in one piece. One byte at least stays free, so that equal positions
+ * mean that all is.
+ */
+static inline bool tp4_pack_find(const struct tp4_pack *p, unsigned long bytes,
+				 unsigned long *start)
+{
+	*start = p->head;
+	if (p->head < p->tail)
+		return bytes < p->tail - p->head;
+	if (bytes < p->size - p->head ||
+	    (bytes == p->size - p->head && p->tail))
+		return true;
+	*start = 0;
+	return bytes < p->tail;
+}
+
+void tp4_pack_refresh(const struct tp4_queue *q, struct tp4_pack *p);
+
+/**
+ * tp4_pack_reserve() - claim a slot and memory for a packet
+ * @q:		an Rx queue with TP4_RING_PACKED
+ * @bytes:	what the packet takes, see tp4_pack_bytes()
+ * @pos:	set to the position of the slot
+ * @start:	set to the position in the area of the memory
+ *
+ * A program that gives back memory too early only damages its own packets: what
+ * is claimed is within the area. After a quarter of the area, the reader is to
+ * be woken for however few packets, as poll() may wait for more slots than
+ * there is memory for.
+ *
+ * Context: Under the queue's Rx lock.
+ * Return: true if there are both; else none is claimed.
+ */
+static inline bool tp4_pack_reserve(struct tp4_queue *q, unsigned long bytes,
+				    unsigned long *pos, unsigned long *start)
+{
+	struct tp4_pack *p = &q->pack;
+	unsigned long head;
+
+	if (unlikely(!tp4_pack_find(p, bytes, start))) {
+		tp4_pack_refresh(q, p);
+		if (!tp4_pack_find(p, bytes, start))
+			return false;
+	}
+	if (unlikely(!tp4q_rx_reserve(q, 1, pos)))
+		return false;
+	head = *start + bytes;
+	WRITE_ONCE(p->head, likely(head != p->size) ? head : 0);
+	p->recent += bytes;
+	if (unlikely(p->recent > p->size / 4)) {
+		p->recent = 0;
+		WRITE_ONCE(q->starved, true);
+	}
+	return true;
+}
+
 bool tp4_pack_room(const struct tp4_queue *q, unsigned long bytes,
 		   unsigned int pow_off);
 

@@ -34,8 +34,8 @@ static u32 tp4_run_filter(struct sk_buff *skb, const struct sock *sk, u32 len)
 /* Copy a part of the packet, and put a VLAN tag that the device or the stack
  * has stripped back behind the addresses, as it was on the wire.
  */
-static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
-			    u32 len)
+static noinline void tp4_copy_tagged(const struct sk_buff *skb, u32 pos,
+				     void *to, u32 len)
 {
 	struct {
 		__be16 proto;
@@ -62,19 +62,23 @@ static void tp4_copy_tagged(const struct sk_buff *skb, u32 pos, void *to,
 		skb_copy_bits(skb, pos - VLAN_HLEN, to, len);
 }
 
-static void tp4_rx_copy(const struct sk_buff *skb, u32 from, bool tagged,
-			void *to, u32 len)
+/* Inlined: with small packets, calls cost as much as the copy. */
+static __always_inline void tp4_rx_copy(const struct sk_buff *skb, u32 from,
+					bool tagged, void *to, u32 len)
 {
 	if (unlikely(tagged))
 		tp4_copy_tagged(skb, from, to, len);
+	else if (from + len <= skb_headlen(skb))
+		skb_copy_from_linear_data_offset(skb, from, to, len);
 	else
 		skb_copy_bits(skb, from, to, len);
 }
 
 /* Fill the frame at @pos from byte @from of the packet on, and publish @desc. */
-static void tp4_rx_fill_one(struct tp4_queue *q, unsigned long pos,
-			    const struct sk_buff *skb, u32 from, bool tagged,
-			    struct tpacket4_desc *desc)
+static __always_inline void
+tp4_rx_fill_one(struct tp4_queue *q, unsigned long pos,
+		const struct sk_buff *skb, u32 from, bool tagged,
+		struct tpacket4_desc *desc)
 {
 	void *to;
 
