@@ -43,6 +43,7 @@ class Job:
     defer: bool = False  # the NAPI of tcpdump's device
     waits: tuple[str, ...] = ()  # default: all ways that may be the cheapest
     packets: int = 800_000
+    seconds: float = 0.1  # at most
     ring: int = 4096
 
 
@@ -160,7 +161,7 @@ def report(job: Job, r: Run, measured: dict[str, float]) -> None:
 def run_tpbench(job: Job, ends: list[str], r: Run) -> None:
     igb = job.device == "igb"
     # It resets when a program is attached, and has no link for seconds then.
-    seconds = "6" if igb else "0.1"
+    seconds = "6" if igb else str(job.seconds)
     if igb and r.benchmark == "txpush":
         ends = ends[:1]
     copies = r.version in ("V3", "V4", "AF_XDP")
