@@ -1136,6 +1136,8 @@ struct bpf_prog *xsk_tp4_wrap(struct bpf_prog *own)
  *
  * Functions of the driver that return metadata need its buffers, which the program
  * does not get for packets of sockets.
+ *
+ * Return: true if @own is not bound to the device.
  */
 bool xsk_tp4_may_wrap(const struct bpf_prog *own)
 {

@@ -2122,6 +2122,8 @@ static inline const char *__tp4_bound_error(enum tp4_where where, int err)
 			return "the device, or its veth peer, has no such queue pair";
 		case EBUSY:
 			return "the queue pair or the socket is in use";
+		case EEXIST:
+			return "a device above it, such as a bond, has an XDP program";
 		case EMSGSIZE:
 			return "the MTU needs more frames than the driver supports";
 		case ENOMEM:
