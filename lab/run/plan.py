@@ -355,7 +355,8 @@ def find_demo_test() -> Test:
     """Each cell of make demo, once"""
     job = {"rounds": 1, "sizes": [64]}
     command = [*PYTHON, LAB / "measure/bench_um.py", "--guest", json.dumps(job)]
-    return Test("demo", ["env", f"BASE={BASE}", *command])
+    # Other tests may have devices of the same names.
+    return Test("demo", ["env", f"BASE={BASE}", "unshare", "--net", *command])
 
 
 def find_habits_test() -> Test:
