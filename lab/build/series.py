@@ -53,6 +53,8 @@ OUT = TOP / "out" / "series"
 FORCE = bool(os.getenv("FORCE"))  # overwrite changes of the other side
 MANIFEST = Path("series/series")
 MAX_SET = 15  # the limit of netdev
+# The message of a patch with more lines gives the reason, after "800 lines".
+MAX_PATCH = 800
 # Directories without files of the series
 NOT_MAILED = ("apps", "bindings", "build", "lab", "live", "out", "ports", "series")
 NOT_MAILED += (".ci", ".git")
@@ -715,6 +717,17 @@ def find_needs(series: list[Patch]) -> dict[str, list[str]]:
     return {name: found[:-1] for name, found in needs.items()}
 
 
+def check_length(patch: Patch, commit: str) -> None:
+    """Raise if it is long and its message does not say why."""
+    stat = text("show", "--format=", "--numstat", commit)
+    lines = sum(int(n) for line in stat.splitlines() for n in line.split()[:2])
+    if lines > MAX_PATCH and f"{MAX_PATCH} lines" not in patch.message:
+        raise Error(
+            f"series/{patch.slug}.msg: the patch has {lines} lines: split it, or say "
+            f'why it is one patch ("This is more than {MAX_PATCH} lines. ...")'
+        )
+
+
 def format_set(number: int, name: str, start: str, end: str) -> None:
     """Write the mails of the commits in start..end."""
     name, tree_name = name.split()
@@ -756,6 +769,8 @@ def format_() -> str:
         raise Error("build/linux has other patches than the files: make import first")
     if not commits:
         raise Error("the series has no patches")
+    for patch, commit in zip(series, commits, strict=True):
+        check_length(patch, commit)
     # The last commit of each set, in order
     sets = {patch.set: commit for patch, commit in zip(series, commits, strict=True)}
     # The cover letter of these is about patches that this base does not have.

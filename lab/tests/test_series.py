@@ -219,6 +219,17 @@ class SeriesTest(unittest.TestCase):
         said = self.series("format", fail=True)
         self.assertIn("the set second has 17 patches: netdev accepts 15", said)
 
+    def test_long_patch_says_why(self) -> None:
+        self.write("net/new.c", CODE + 801 * "\n")
+        self.series("tree")
+        said = self.series("format", fail=True)
+        self.assertRegex(said, r"series/one.msg: the patch has 8\d\d lines: split it")
+        why = "This is more than 800 lines, all of them empty."
+        message = MESSAGE.format(f"net: do one\n\n{why}")
+        self.write("series/one.msg", message)
+        self.series("tree")
+        self.assertEqual(self.series("format"), "out/series: 2 sets, 3 patches")
+
     def test_patches_stay_in_their_sets(self) -> None:
         self.series("tree")
         self.series("import")
