@@ -18,8 +18,10 @@
  * declare them by these names, so the definitions in kernel.c must have the
  * kernel's types.
  */
+#define bpf_prog_change_xdp		live_bpf_prog_change_xdp
 #define bpf_prog_kallsyms_add		live_bpf_prog_kallsyms_add
 #define bpf_xdp_copy_buf		live_bpf_xdp_copy_buf
+#define dev_get_min_mp_channel_count	live_dev_get_min_mp_channel_count
 #define xp_assign_dev			live_xp_assign_dev
 #define xp_create_and_assign_umem	live_xp_create_and_assign_umem
 #define xp_destroy			live_xp_destroy

@@ -22,7 +22,6 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
-#include <linux/netlink.h>
 #include <linux/objtool.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
@@ -201,6 +200,22 @@ LIVE_SAME(live_set_rxq_info, xp_set_rxq_info);
 	"pop %%rdi\n\t"							\
 	ASM_RET
 
+/* The kernel's function gets what ours returns for its third argument. */
+#define LIVE_ARGUMENT_3(function)					\
+	"push %%rdi\n\t"						\
+	"push %%rsi\n\t"						\
+	"push %%rcx\n\t"						\
+	"push %%r8\n\t"							\
+	"push %%r9\n\t"							\
+	"call " #function "\n\t"					\
+	"mov %%rax, %%rdx\n\t"						\
+	"pop %%r9\n\t"							\
+	"pop %%r8\n\t"							\
+	"pop %%rcx\n\t"							\
+	"pop %%rsi\n\t"							\
+	"pop %%rdi\n\t"							\
+	ASM_RET
+
 #define LIVE_CODE(name, condition, action)				\
 	LIVE_BEGIN(name) condition action LIVE_END(name)
 
@@ -213,6 +228,7 @@ static void __used live_hook_code(void)
 	LIVE_CODE(__xsk_map_flush, "", LIVE_BEFORE(live_map_flush))
 	LIVE_CODE(__netdev_update_features, "",
 		  LIVE_BEFORE(live_update_features))
+	LIVE_CODE(dev_xdp_install, "", LIVE_ARGUMENT_3(live_choose_xdp_op))
 	LIVE_CODE(xp_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_alloc))
 	LIVE_CODE(xp_alloc_batch, LIVE_IF_POOL, LIVE_INSTEAD(live_alloc_batch))
 	LIVE_CODE(xp_can_alloc, LIVE_IF_POOL, LIVE_BEFORE(live_can_alloc))
@@ -250,6 +266,7 @@ struct live_hook {
 LIVE_DECLARE(__xsk_map_redirect);
 LIVE_DECLARE(__xsk_map_flush);
 LIVE_DECLARE(__netdev_update_features);
+LIVE_DECLARE(dev_xdp_install);
 LIVE_DECLARE(xp_alloc);
 LIVE_DECLARE(xp_alloc_batch);
 LIVE_DECLARE(xp_can_alloc);
@@ -262,6 +279,7 @@ static struct live_hook live_hooks[] = {
 	LIVE_HOOK(__xsk_map_redirect),
 	LIVE_HOOK(__xsk_map_flush),
 	LIVE_HOOK(__netdev_update_features),
+	LIVE_HOOK(dev_xdp_install),
 	LIVE_HOOK(xp_alloc),
 	LIVE_HOOK(xp_alloc_batch),
 	LIVE_HOOK(xp_can_alloc),
@@ -271,27 +289,22 @@ static struct live_hook live_hooks[] = {
 	LIVE_HOOK(xsk_tx_peek_release_desc_batch),
 };
 
-/* No other program may take the place of V4's. */
-static int live_xdp_attach(struct net_device *dev,
-			   struct netlink_ext_ack *extack,
-			   struct bpf_xdp_link *link, struct bpf_prog *new_prog,
-			   struct bpf_prog *old_prog, u32 flags)
-{
-	NL_SET_ERR_MSG(extack,
-		       "Can't replace the XDP program of a zerocopy packet socket");
-	return -EBUSY;
-}
-LIVE_SAME(live_xdp_attach, dev_xdp_attach);
-
 static bool live_holds_xdp(struct ftrace_regs *regs)
 {
 	return xsk_tp4_holds_xdp((void *)ftrace_regs_get_argument(regs, 0));
 }
 
-static struct live_patch live_attach_patch = {
-	.name		= "dev_xdp_attach",
-	.function	= live_xdp_attach,
-	.wanted		= live_holds_xdp,
+/* V4's XDP program is one of the kernel's that the device does not know. */
+static struct live_patch live_patches[] = {
+	{
+		.name		= "dev_xdp_prog_count",
+		.function	= live_xdp_prog_count,
+		.wanted		= live_holds_xdp,
+	}, {
+		.name		= "dev_xdp_prog_id",
+		.function	= live_xdp_prog_id,
+		.wanted		= live_holds_xdp,
+	},
 };
 
 /* Protects the rest; taken under RTNL, for one hook at a time */
@@ -330,16 +343,17 @@ static void live_hook_off(struct live_hook *hook)
 /* Removing a hook waits for all tasks. Hooks can be needed again meanwhile. */
 static void live_remove_hooks(struct work_struct *work)
 {
+	const int nr_hooks = ARRAY_SIZE(live_hooks);
 	int i;
 
-	for (i = 0; i <= ARRAY_SIZE(live_hooks); i++) {
+	for (i = 0; i < nr_hooks + ARRAY_SIZE(live_patches); i++) {
 		mutex_lock(&live_hooks_lock);
 		if (live_hooks_wanted)
 			; /* It stays. */
-		else if (i < ARRAY_SIZE(live_hooks))
+		else if (i < nr_hooks)
 			live_hook_off(&live_hooks[i]);
 		else
-			live_unpatch(&live_attach_patch);
+			live_unpatch(&live_patches[i - nr_hooks]);
 		mutex_unlock(&live_hooks_lock);
 	}
 }
@@ -357,8 +371,9 @@ int live_hooks_get(void)
 
 	mutex_lock(&live_hooks_lock);
 	live_hooks_wanted = true;
-	if (!live_attach_patch.on)
-		err = live_patch(&live_attach_patch);
+	for (i = 0; !err && i < ARRAY_SIZE(live_patches); i++)
+		if (!live_patches[i].on)
+			err = live_patch(&live_patches[i]);
 	for (i = 0; !err && i < ARRAY_SIZE(live_hooks); i++)
 		err = live_hook_on(&live_hooks[i]);
 	mutex_unlock(&live_hooks_lock);

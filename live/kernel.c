@@ -27,22 +27,29 @@
 #include "live.h"
 
 DEFINE_STATIC_CALL_NULL(each_symbol, kallsyms_on_each_match_symbol);
+DEFINE_STATIC_CALL_NULL(change_xdp, live_bpf_prog_change_xdp);
 DEFINE_STATIC_CALL_NULL(kallsyms_add, live_bpf_prog_kallsyms_add);
 DEFINE_STATIC_CALL_NULL(copy_buf, live_bpf_xdp_copy_buf);
-DEFINE_STATIC_CALL_NULL(xdp_attach, *(btf_dev_xdp_attach *)NULL);
-DEFINE_STATIC_CALL_NULL(xdp_install, *(btf_dev_xdp_install *)NULL);
+DEFINE_STATIC_CALL_NULL(mp_count, live_dev_get_min_mp_channel_count);
 DEFINE_STATIC_CALL_NULL(assign_dev, live_xp_assign_dev);
 DEFINE_STATIC_CALL_NULL(create_pool, live_xp_create_and_assign_umem);
 DEFINE_STATIC_CALL_NULL(destroy_pool, live_xp_destroy);
 DEFINE_STATIC_CALL_NULL(clear_pool, live_xsk_clear_pool_at_qid);
 
 LIVE_SAME(kallsyms_on_each_match_symbol, kallsyms_on_each_match_symbol);
+LIVE_SAME(live_bpf_prog_change_xdp, bpf_prog_change_xdp);
 LIVE_SAME(live_bpf_prog_kallsyms_add, bpf_prog_kallsyms_add);
 LIVE_SAME(live_bpf_xdp_copy_buf, bpf_xdp_copy_buf);
+LIVE_SAME(live_dev_get_min_mp_channel_count, dev_get_min_mp_channel_count);
 LIVE_SAME(live_xp_assign_dev, xp_assign_dev);
 LIVE_SAME(live_xp_create_and_assign_umem, xp_create_and_assign_umem);
 LIVE_SAME(live_xp_destroy, xp_destroy);
 LIVE_SAME(live_xsk_clear_pool_at_qid, xsk_clear_pool_at_qid);
+
+void live_bpf_prog_change_xdp(struct bpf_prog *prev_prog, struct bpf_prog *prog)
+{
+	static_call(change_xdp)(prev_prog, prog);
+}
 
 void live_bpf_prog_kallsyms_add(struct bpf_prog *prog)
 {
@@ -53,6 +60,11 @@ void live_bpf_xdp_copy_buf(struct xdp_buff *xdp, unsigned long off, void *buf,
 			   unsigned long len, bool flush)
 {
 	static_call(copy_buf)(xdp, off, buf, len, flush);
+}
+
+u32 live_dev_get_min_mp_channel_count(const struct net_device *dev)
+{
+	return static_call(mp_count)(dev);
 }
 
 int live_xp_assign_dev(struct xsk_buff_pool *pool, struct net_device *dev,
@@ -76,39 +88,6 @@ void live_xp_destroy(struct xsk_buff_pool *pool)
 void live_xsk_clear_pool_at_qid(struct net_device *dev, u16 queue_id)
 {
 	static_call(clear_pool)(dev, queue_id);
-}
-
-/* The kernel has no program of this ID, but shows it: "prog/xdp" in ip link */
-#define LIVE_PROG_ID	U32_MAX
-
-/* These are in net/core/dev.c where the kernel has V4. */
-int dev_xdp_attach_kernel(struct net_device *dev, struct bpf_prog *prog,
-			  struct bpf_prog **own)
-{
-	int err;
-
-	*own = NULL;
-	if (dev_xdp_prog_count(dev))
-		return -EBUSY;
-	if (!prog->aux->id)
-		prog->aux->id = LIVE_PROG_ID;
-	bpf_prog_inc(prog);
-	err = static_call(xdp_attach)(dev, NULL, NULL, prog, NULL,
-				      XDP_FLAGS_DRV_MODE);
-	if (err)
-		bpf_prog_put(prog);
-	return err;
-}
-
-void dev_xdp_detach_kernel(struct net_device *dev, struct bpf_prog *prog)
-{
-	if (dev->xdp_state[XDP_MODE_DRV].prog != prog)
-		return;
-	WARN_ON(static_call(xdp_install)(dev, XDP_MODE_DRV,
-					 dev->netdev_ops->ndo_bpf, NULL, 0,
-					 NULL));
-	dev->xdp_state[XDP_MODE_DRV].prog = NULL;
-	bpf_prog_put(prog);
 }
 
 struct live_symbol {
@@ -216,10 +195,10 @@ static int live_check_kernel(void)
 int live_kernel_init(void)
 {
 	return live_find_kallsyms() ?: live_check_kernel() ?:
+	       LIVE_FIND(change_xdp, "bpf_prog_change_xdp") ?:
 	       LIVE_FIND(kallsyms_add, "bpf_prog_kallsyms_add") ?:
 	       LIVE_FIND(copy_buf, "bpf_xdp_copy_buf") ?:
-	       LIVE_FIND(xdp_attach, "dev_xdp_attach") ?:
-	       LIVE_FIND(xdp_install, "dev_xdp_install") ?:
+	       LIVE_FIND(mp_count, "dev_get_min_mp_channel_count") ?:
 	       LIVE_FIND(assign_dev, "xp_assign_dev") ?:
 	       LIVE_FIND(create_pool, "xp_create_and_assign_umem") ?:
 	       LIVE_FIND(destroy_pool, "xp_destroy") ?:

@@ -65,4 +65,11 @@ void live_zc_exit(void);
 int live_update_features(struct net_device *dev);
 void live_xsk_exit(void);
 
+/* xdp.c */
+typedef int live_xdp_op(struct net_device *dev, struct netdev_bpf *bpf);
+live_xdp_op *live_choose_xdp_op(struct net_device *dev, enum bpf_xdp_mode mode,
+				live_xdp_op *op);
+u8 live_xdp_prog_count(struct net_device *dev);
+u32 live_xdp_prog_id(struct net_device *dev, enum bpf_xdp_mode mode);
+
 #endif /* LIVE_H */

@@ -14,10 +14,21 @@
 static int live_zerocopy(struct net_device *dev,
 			 struct tp4_netdev_parms *parms);
 static void live_unregister(const struct net_device *dev);
+
+/* The kernel's drivers do not know XDP_PASS_TO_KERNEL. */
+static u32 live_prog_run(const struct bpf_prog *prog, const void *xdp)
+{
+	u32 act = bpf_prog_run(prog, xdp);
+
+	return act == XDP_PASS_TO_KERNEL ? XDP_PASS : act;
+}
+
+#define bpf_prog_run		live_prog_run
 #define xsk_tp4_zerocopy	live_zerocopy
 #define xsk_tp4_unregister	live_unregister
 #undef pr_fmt
 #include "../net/xdp/xsk_tp4.c"
+#undef bpf_prog_run
 #undef xsk_tp4_zerocopy
 #undef xsk_tp4_unregister
 
@@ -194,9 +205,6 @@ void xsk_tp4_unregister(const struct net_device *dev)
 
 void live_xsk_exit(void)
 {
-	if (!xsk_tp4_prog)
-		return;
-	/* It is not one of those that the kernel finds by their IDs. */
-	xsk_tp4_prog->aux->id = 0;
-	bpf_prog_put(xsk_tp4_prog);
+	if (xsk_tp4_prog)
+		bpf_prog_put(xsk_tp4_prog);
 }

@@ -120,7 +120,7 @@ zc_life() {
 	ok "hooks" $?
 	! rmmod tpacket4 2>/dev/null
 	ok "unloading is refused meanwhile" $?
-	! ip -force link set "$dev" xdp off 2>/tmp/err && grep -q zerocopy /tmp/err
+	ip -force link set "$dev" xdp off && ip_has_xdp "$dev"
 	ok "the XDP program stays" $?
 	ethtool -k "$dev" | grep -q 'rx-vlan-offload: off'
 	ok "VLAN tags stay" $?
