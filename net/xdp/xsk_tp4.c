@@ -650,19 +650,36 @@ bool xsk_tp4_flush(struct xsk_buff_pool *pool)
 	return t->xdp.redirect;
 }
 
-/* Drivers have no function for XDP_TX but this one. */
-static int xsk_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
+static bool xsk_tp4_xdp_xmit(struct net_device *dev, struct xdp_frame *frame)
 {
-	const struct xsk_tp4 *t = arg;
-	struct net_device *dev = t->dev;
 	u32 needed = NETDEV_XDP_ACT_NDO_XMIT;
 
 	if (xdp_frame_has_frags(frame))
 		needed |= NETDEV_XDP_ACT_NDO_XMIT_SG;
 	if ((READ_ONCE(dev->xdp_features) & needed) != needed)
-		return -EOPNOTSUPP;
+		return false;
 	return dev->netdev_ops->ndo_xdp_xmit(dev, 1, &frame,
-					     XDP_XMIT_FLUSH) == 1 ? 0 : -EIO;
+					     XDP_XMIT_FLUSH) == 1;
+}
+
+/* A driver may have that function only on its first CPUs: i40e on as many as it
+ * has channels. Elsewhere, the packet goes the way of the stack's.
+ */
+static int xsk_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
+{
+	const struct xsk_tp4 *t = arg;
+	struct net_device *dev = t->dev;
+	struct sk_buff *skb;
+
+	if (likely(xsk_tp4_xdp_xmit(dev, frame)))
+		return 0;
+	skb = xdp_build_skb_from_frame(frame, dev);
+	if (unlikely(!skb))
+		return -ENOMEM;
+	__skb_push(skb, ETH_HLEN);
+	/* The frame is the skb's, and the device counts it if it is dropped. */
+	dev_direct_xmit(skb, t->queue_pair);
+	return 0;
 }
 
 /* ---- sending ---- */
