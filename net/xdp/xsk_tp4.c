@@ -25,6 +25,10 @@
  * the frame size in each xdp_buff is such that skb_shared_info is in that page.
  * One is enough, as the pool has only one list of frames of unfinished packets.
  *
+ * If the socket has no Rx ring, the driver still needs frames to receive into. They
+ * are the kernel's own, behind the area, too. The program leaves their packets to
+ * the driver, which copies them for the stack and frees the frames to the pool.
+ *
  * A program can post a frame that it has posted before. The pool never has a
  * frame twice, since drivers link frames in lists.
  */
@@ -35,6 +39,7 @@
 #include <linux/bpf.h>
 #include <linux/delay.h>
 #include <linux/device.h>
+#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/hrtimer.h>
 #include <linux/netdevice.h>
@@ -87,6 +92,12 @@
  */
 #define XSK_TP4_QUIET_US	10000
 
+/* Size of a frame of the kernel's own, and how many a driver gets that does not tell
+ * the size of its ring
+ */
+#define XSK_TP4_OWN_SIZE	4096
+#define XSK_TP4_OWN_NR		1024
+
 /* Bytes that a driver adds to the MTU, see xp_assign_dev() */
 #define XSK_TP4_PAD		(ETH_HLEN + 2 * VLAN_HLEN + ETH_FCS_LEN)
 
@@ -110,16 +121,20 @@ static struct bpf_prog *xsk_tp4_prog;
  * @pool:	its buffer pool
  * @dev:	the device
  * @queue_pair:	its index
- * @rx:		empty frames, and received packets; used by the NAPI instance that
- *		receives
+ * @rx:		empty frames, and received packets, or NULL if the socket only sends;
+ *		used by the NAPI instance that receives
+ * @no_rx:	there is no @rx, or the queue pair is about to leave the mode
+ * @nr_own:	frames of the kernel's own that the pool has behind the area, if the
+ *		socket only sends
+ * @nr_lent:	how many of them the driver or the pool's free list has
  * @at_device:	frames of @rx that the pool has, by number
  * @nr_frames:	size of @at_device
- * @heads:	the pool's buffers, one for each frame
+ * @heads:	the pool's buffers, one for each frame, those of @nr_own last
  * @rxq:	their Rx queue until the driver sets it; gve does not in Linux 7.3
  * @headroom:	bytes of a frame that are not for a packet, but for metadata and a
  *		VLAN tag that the device has stripped
  * @room:	bytes after it
- * @shift:	log2 of the size of a frame
+ * @shift:	log2 of the size of the program's frames
  * @has_meta:	packets may have metadata that has to be asked for, or the queue pair
  *		is about to leave the mode
  * @no_frames:	the pool got fewer frames than it asked for
@@ -146,8 +161,11 @@ static struct bpf_prog *xsk_tp4_prog;
  * @leaving:	the queue pair is about to leave the mode
  * @kept:	in xsk_tp4_kept, if the driver may use @pool until the device is removed
  * @area:	return value of tp4a_hold_area() then
- * @addrs:	mapping of the area, and of @page behind it
- * @page:	has the skb_shared_info of a packet with several frames
+ * @pages:	those of the area and the kernel's own behind it, of which the last one
+ *		has the skb_shared_info of a packet with several frames
+ * @nr_pages:	their number, after @nr_area_pages of the area
+ * @nr_area_pages: number of the area's
+ * @addrs:	mapping of @pages
  * @umem:	the area, as the pool sees it
  * @xs:		what packets are redirected to; only @flush_node and @pool are used,
  *		and its socket has no family
@@ -162,6 +180,9 @@ struct xsk_tp4 {
 	int			queue_pair;
 
 	struct tp4_packet_array	*rx;
+	bool			no_rx;
+	u32			nr_own;
+	u32			nr_lent;
 	unsigned long		*at_device;
 	u32			nr_frames;
 	struct xdp_buff_xsk	*heads;
@@ -193,8 +214,10 @@ struct xsk_tp4 {
 
 	struct list_head	kept;
 	void			*area;
+	struct page		**pages;
+	unsigned long		nr_pages;
+	unsigned long		nr_area_pages;
 	void			*addrs;
-	struct page		*page;
 	struct xdp_umem		umem;
 	struct xdp_sock		xs;
 	struct xsk_queue	fill;
@@ -265,7 +288,9 @@ static u32 xsk_tp4_take(struct xsk_tp4 *t, struct xdp_buff **xdp, u32 max)
 /* Number of frames that the driver has */
 static u32 xsk_tp4_posted(const struct xsk_tp4 *t)
 {
-	return tp4a_nr_handed_out(t->rx) - t->pool->free_list_cnt;
+	u32 nr = t->nr_own ? t->nr_lent : tp4a_nr_handed_out(t->rx);
+
+	return nr - t->pool->free_list_cnt;
 }
 
 /* The array has too few frames. A device without frames raises no interrupt, and
@@ -316,6 +341,21 @@ static void xsk_tp4_sets_up(struct xsk_tp4 *t)
 	xsk_tp4_start_timer(t, XSK_TP4_RETRY);
 }
 
+/* Get up to @max frames of the kernel's own. The driver frees each after use, so the
+ * pool has it from then on.
+ */
+static noinline u32 xsk_tp4_lend(struct xsk_tp4 *t, struct xdp_buff **xdp,
+				 u32 max)
+{
+	u32 i, nr = min(t->nr_own - t->nr_lent, max);
+
+	if (!in_softirq())
+		xsk_tp4_sets_up(t);
+	for (i = 0; i < nr; i++)
+		xdp[i] = &t->heads[t->nr_frames + t->nr_lent++].xdp;
+	return nr;
+}
+
 /**
  * xsk_tp4_alloc_batch() - get empty frames for a driver
  * @pool:	the pool
@@ -332,8 +372,8 @@ u32 xsk_tp4_alloc_batch(struct xsk_buff_pool *pool, struct xdp_buff **xdp,
 	bool entered;
 	u32 nr;
 
-	if (unlikely(READ_ONCE(t->leaving)))
-		return 0;
+	if (unlikely(READ_ONCE(t->no_rx)))
+		return xsk_tp4_lend(t, xdp, max);
 	entered = xsk_tp4_enter();
 	if (unlikely(entered))
 		xsk_tp4_sets_up(t);
@@ -360,10 +400,9 @@ struct xdp_buff_xsk *xsk_tp4_alloc(struct xsk_buff_pool *pool)
 	struct xsk_tp4 *t = xsk_tp4_of(pool);
 	struct xdp_buff *xdp;
 
-	if (unlikely(READ_ONCE(t->leaving)))
-		return NULL;
 	/* Populate a batch at a time. */
-	if (tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx) ||
+	if (unlikely(READ_ONCE(t->no_rx)) ||
+	    tp4a_nr_unprocessed(t->rx) == tp4a_nr_handed_out(t->rx) ||
 	    unlikely(!xsk_tp4_take(t, &xdp, 1))) {
 		if (!xsk_tp4_alloc_batch(pool, &xdp, 1))
 			return NULL;
@@ -386,8 +425,8 @@ u32 xsk_tp4_nr_free(struct xsk_buff_pool *pool, u32 max)
 	bool entered;
 	u32 nr;
 
-	if (unlikely(READ_ONCE(t->leaving)))
-		return 0;
+	if (unlikely(READ_ONCE(t->no_rx)))
+		return min(t->nr_own - t->nr_lent, max);
 	entered = xsk_tp4_enter();
 	nr = tp4a_get_unprocessed(t->rx, tp4a_nr_handed_out(t->rx), &p);
 	if (nr < max) {
@@ -1061,6 +1100,12 @@ static __always_inline u32 xsk_tp4_redirect_to(struct xsk_tp4 *t)
 	return XDP_REDIRECT;
 }
 
+/* Check whether a packet is for a socket. */
+static __always_inline bool xsk_tp4_receives(const struct xsk_tp4 *t)
+{
+	return t && likely(!t->nr_own);
+}
+
 /* The program's only instruction is a call of this, so that it needs no map. It
  * runs for all queues of a device.
  */
@@ -1068,7 +1113,7 @@ BPF_CALL_1(xsk_tp4_redirect, struct xdp_buff *, xdp)
 {
 	struct xsk_tp4 *t = xsk_tp4_of_xdp(xdp);
 
-	return t ? xsk_tp4_redirect_to(t) : XDP_PASS;
+	return xsk_tp4_receives(t) ? xsk_tp4_redirect_to(t) : XDP_PASS;
 }
 
 /* Same for a device with a program of its own */
@@ -1077,7 +1122,8 @@ BPF_CALL_2(xsk_tp4_redirect_or_run, struct xdp_buff *, xdp,
 {
 	struct xsk_tp4 *t = xsk_tp4_of_xdp(xdp);
 
-	return t ? xsk_tp4_redirect_to(t) : bpf_prog_run(prog, xdp);
+	return xsk_tp4_receives(t) ? xsk_tp4_redirect_to(t) :
+				     bpf_prog_run(prog, xdp);
 }
 
 static struct bpf_prog *xsk_tp4_new_prog(const struct bpf_insn *insns, u32 nr)
@@ -1364,7 +1410,7 @@ static void xsk_tp4_free(struct xsk_tp4 *t)
 /* The driver may still use the pool, which gets no more frames. */
 static void xsk_tp4_keep(struct xsk_tp4 *t)
 {
-	t->area = tp4a_hold_area(t->rx);
+	t->area = tp4a_hold_area(t->rx ?: t->tx);
 	list_add(&t->kept, &xsk_tp4_kept);
 	xsk_tp4_free(t);
 }
@@ -1375,30 +1421,36 @@ static void xsk_tp4_free_pool(struct xsk_tp4 *t)
 	xp_destroy(t->pool);
 	bitmap_free(t->at_device);
 	vunmap(t->addrs);
-	if (t->page)
-		__free_page(t->page);
+	while (t->nr_pages > t->nr_area_pages)
+		__free_page(t->pages[--t->nr_pages]);
+	kvfree(t->pages);
 	kfree(t);
 }
 
-/* Map the area, with a page behind it that user space cannot write to. */
+/* Map the area, with pages behind it that user space cannot write to. */
 static int xsk_tp4_map(struct xsk_tp4 *t, const struct tp4_area_info *area)
 {
-	struct page **pages;
+	unsigned long nr = area->nr_pages + 1 +
+			   DIV_ROUND_UP((u64)t->nr_own * XSK_TP4_OWN_SIZE,
+					PAGE_SIZE);
+	struct page *page;
 
 	/* frame_sz of struct xdp_buff has 32 bits. */
-	if (area->nr_pages >= U32_MAX >> PAGE_SHIFT)
+	if (nr > U32_MAX >> PAGE_SHIFT)
 		return -EOPNOTSUPP;
 	BUILD_BUG_ON(SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) > PAGE_SIZE);
-	t->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!t->page)
+	t->pages = kvmalloc_array(nr, sizeof(*t->pages), GFP_KERNEL_ACCOUNT);
+	if (!t->pages)
 		return -ENOMEM;
-	pages = kvmalloc_array(area->nr_pages + 1, sizeof(*pages), GFP_KERNEL);
-	if (!pages)
-		return -ENOMEM;
-	memcpy(pages, area->pages, area->nr_pages * sizeof(*pages));
-	pages[area->nr_pages] = t->page;
-	t->addrs = vmap(pages, area->nr_pages + 1, VM_MAP, PAGE_KERNEL);
-	kvfree(pages);
+	memcpy(t->pages, area->pages, area->nr_pages * sizeof(*t->pages));
+	t->nr_area_pages = area->nr_pages;
+	for (t->nr_pages = area->nr_pages; t->nr_pages < nr; t->nr_pages++) {
+		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!page)
+			return -ENOMEM;
+		t->pages[t->nr_pages] = page;
+	}
+	t->addrs = vmap(t->pages, nr, VM_MAP, PAGE_KERNEL);
 	return t->addrs ? 0 : -ENOMEM;
 }
 
@@ -1412,18 +1464,18 @@ static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
 	if (err)
 		return err;
 	t->nr_frames = area->nr_frames;
-	t->shift = ilog2(area->frame_size);
+	t->shift = ilog2(area->frame_unit);
 	t->at_device = bitmap_zalloc(area->nr_frames, GFP_KERNEL_ACCOUNT);
 	if (!t->at_device)
 		return -ENOMEM;
 
 	t->umem.addrs = t->addrs;
-	t->umem.size = (u64)area->nr_pages << PAGE_SHIFT;
+	t->umem.size = (u64)(t->nr_pages - 1) << PAGE_SHIFT;
 	t->umem.headroom = area->headroom;
 	t->umem.chunk_size = area->frame_size;
-	t->umem.chunks = area->nr_frames;
-	t->umem.pgs = area->pages;
-	t->umem.npgs = area->nr_pages;
+	t->umem.chunks = t->nr_frames + t->nr_own;
+	t->umem.pgs = t->pages;
+	t->umem.npgs = t->nr_pages - 1;
 	INIT_LIST_HEAD(&t->umem.xsk_dma_list);
 	refcount_set(&t->umem.users, 1);
 	t->fill.ring = &t->ring;
@@ -1444,12 +1496,13 @@ static int xsk_tp4_new_pool(struct xsk_tp4 *t, const struct tp4_area_info *area)
 	t->rxq.mem.type = MEM_TYPE_XSK_BUFF_POOL;
 
 	/* Place skb_shared_info at the end of the last page. */
-	end = t->addrs + ((area->nr_pages + 1) << PAGE_SHIFT);
+	end = t->addrs + (t->nr_pages << PAGE_SHIFT);
 	for (i = 0; i < t->pool->heads_cnt; i++) {
 		struct xdp_buff *xdp = &t->heads[i].xdp;
 
 		xdp->rxq = &t->rxq;
-		xdp->frame_sz = end - xdp->data_hard_start;
+		if (!t->nr_own)
+			xdp->frame_sz = end - xdp->data_hard_start;
 	}
 	return 0;
 }
@@ -1465,6 +1518,11 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 		if (!t->tx)
 			return -ENOMEM;
 	}
+	t->no_tx = !t->tx;
+	t->no_rx = t->nr_own;
+	if (t->nr_own)
+		return 0;
+
 	/* tp4a_rx_new() takes over frames of copy mode, so call it last. */
 	t->rx = tp4a_rx_new(parms->rx_opaque, SIZE_MAX, NULL);
 	if (!t->rx)
@@ -1475,7 +1533,6 @@ static int xsk_tp4_new_arrays(struct xsk_tp4 *t,
 	t->xdp.arg = t;
 	tp4a_set_xdp(t->rx, &t->xdp);
 	t->has_meta = ops && (ops->xmo_rx_vlan_tag || tp4a_has_meta(t->rx));
-	t->no_tx = !t->tx;
 	return 0;
 }
 
@@ -1505,6 +1562,8 @@ static void xsk_tp4_reclaim(struct xsk_tp4 *t)
 	struct tp4_frame_set p;
 	unsigned long idx;
 
+	if (!t->rx)
+		return;
 	local_bh_disable();
 	for_each_set_bit(idx, t->at_device, t->nr_frames) {
 		if (tp4a_next_by_id(t->rx, idx, &p))
@@ -1518,6 +1577,7 @@ static void xsk_tp4_stop(struct xsk_tp4 *t)
 {
 	WRITE_ONCE(t->leaving, true);
 	WRITE_ONCE(t->has_meta, true);
+	WRITE_ONCE(t->no_rx, true);
 	WRITE_ONCE(t->no_tx, true);
 	/* Wait for kicks, which may start the timer, and for a driver that has
 	 * not stopped.
@@ -1563,6 +1623,19 @@ static void xsk_tp4_restart(struct work_struct *work)
 	rtnl_unlock();
 }
 
+/* Get the number of frames that a driver needs for its Rx queue. */
+static u32 xsk_tp4_nr_own(struct net_device *dev)
+{
+	struct ethtool_ringparam ring = { .cmd = ETHTOOL_GRINGPARAM };
+	const struct ethtool_ops *ops = dev->ethtool_ops;
+	struct kernel_ethtool_ringparam more = {};
+
+	if (!ops || !ops->get_ringparam)
+		return XSK_TP4_OWN_NR;
+	ops->get_ringparam(dev, &ring, &more, NULL);
+	return max(ring.rx_pending, XSK_TP4_OWN_NR);
+}
+
 static int xsk_tp4_enable(struct net_device *dev,
 			  const struct tp4_netdev_parms *parms)
 {
@@ -1571,13 +1644,17 @@ static int xsk_tp4_enable(struct net_device *dev,
 	struct xsk_tp4 *t;
 	int err;
 
-	/* A queue of AF_XDP has no way to the stack, so Rx goes along with Tx. */
-	if (!xsk_tp4_supports(dev) || !parms->rx_opaque)
+	if (!xsk_tp4_supports(dev))
 		return -EOPNOTSUPP;
-	tp4_get_area(parms->rx_opaque, &area);
+	tp4_get_area(parms->rx_opaque ?: parms->tx_opaque, &area);
 	if (area.frame_unit != area.frame_size)
 		return -EOPNOTSUPP;
-	if (parms->tx_opaque) {
+	if (!parms->rx_opaque) {
+		/* from here on, those of the kernel's own frames */
+		area.frame_size = XSK_TP4_OWN_SIZE;
+		area.nr_frames = area.nr_pages * (PAGE_SIZE / XSK_TP4_OWN_SIZE);
+		area.headroom = 0;
+	} else if (parms->tx_opaque) {
 		tp4_get_area(parms->tx_opaque, &tx_area);
 		if (tx_area.id != area.id)
 			return -EOPNOTSUPP;
@@ -1595,6 +1672,8 @@ static int xsk_tp4_enable(struct net_device *dev,
 		return -ENOMEM;
 	t->dev = dev;
 	t->queue_pair = parms->queue_pair;
+	if (!parms->rx_opaque)
+		t->nr_own = xsk_tp4_nr_own(dev);
 	hrtimer_init(&t->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	t->timer.function = xsk_tp4_timer;
 	INIT_DELAYED_WORK(&t->restart, xsk_tp4_restart);
@@ -1621,7 +1700,8 @@ static int xsk_tp4_enable(struct net_device *dev,
 	/* Drivers do not clear this, or only as long as they work anyway. */
 	if (t->tx)
 		tp4a_need_wakeup(t->tx, true);
-	xsk_tp4_set_napi(t);
+	if (t->rx)
+		xsk_tp4_set_napi(t);
 	if (netif_running(dev))
 		xsk_tp4_start_timer(t, XSK_TP4_SOON);
 	return 0;
@@ -1718,11 +1798,11 @@ void xsk_tp4_unregister(const struct net_device *dev)
  *
  * Context: Under RTNL and the lock of the device, if it has one; may sleep.
  * Return: 0; -EOPNOTSUPP if the device does not support it, or does not stop to
- * strip VLAN tags, if the socket has no Rx ring, if its rings have different areas,
- * if frames do not lie side by side, or if the area has 4 GiB or more; -EINVAL if a
- * frame has room for less than 1024 bytes; -EMSGSIZE if a packet of the device's MTU
- * needs more frames than the driver can chain; -EBUSY if the device has an XDP
- * program; -ENOMEM, or another error of the driver.
+ * strip VLAN tags, if the socket's rings have different areas, if frames do not lie
+ * side by side, or if the area has 4 GiB or more; -EINVAL if a frame of an Rx ring
+ * has room for less than 1024 bytes; -EMSGSIZE if a packet of the device's MTU needs
+ * more frames than the driver can chain; -EBUSY if the device has an XDP program that
+ * is bound to it; -ENOMEM, or another error of the driver.
  */
 int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 {

@@ -304,26 +304,57 @@ static void fill(struct port *port)
 		xsk_clear_rx_need_wakeup(pool);
 }
 
-static void to_stack(struct port *port, const void *data, u32 len)
+static int habits_xdp_xmit(struct net_device *dev, int n, struct xdp_frame **frames, u32 flags)
 {
-	struct sk_buff *skb = napi_alloc_skb(&port->napi, len);
+	struct port *port = netdev_priv(dev);
+	struct sk_buff *skb;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		skb = xdp_build_skb_from_frame(frames[i], dev);
+		if (!skb)
+			break;
+		/* which has pulled the header */
+		skb_push(skb, ETH_HLEN);
+		if (!skb_linearize(skb) && !skb_cow(skb, 0))
+			hw_receive(port->peer, skb->data, skb->len);
+		consume_skb(skb);
+	}
+	return i;
+}
+
+static void to_stack(struct port *port, struct xdp_buff *xdp)
+{
+	struct sk_buff *skb = napi_alloc_skb(&port->napi, xdp_get_buff_len(xdp));
+	struct xdp_buff_xsk *frag;
 
 	if (!skb)
 		return;
-	skb_put_data(skb, data, len);
+	skb_put_data(skb, xdp->data, xdp->data_end - xdp->data);
+	if (xdp_buff_has_frags(xdp)) {
+		list_for_each_entry(frag, &port->pool->xskb_list, list_node)
+			skb_put_data(skb, frag->xdp.data, frag->xdp.data_end - frag->xdp.data);
+	}
 	skb->protocol = eth_type_trans(skb, port->dev);
 	napi_gro_receive(&port->napi, skb);
 }
 
-/* Returns true if the packet was redirected. */
+/* Returns true if the packet was redirected or sent. */
 static bool run_prog(struct port *port, struct xdp_buff *xdp)
 {
 	u32 act = port->prog ? bpf_prog_run_xdp(port->prog, xdp) : XDP_PASS;
+	struct xdp_frame *frame;
 
+	if (act == XDP_TX) {
+		frame = xdp_convert_buff_to_frame(xdp);
+		if (frame)
+			habits_xdp_xmit(port->dev, 1, &frame, 0);
+		return frame;
+	}
 	if (act == XDP_REDIRECT && !xdp_do_redirect(port->dev, xdp, port->prog))
 		return true;
 	if (act == XDP_PASS)
-		to_stack(port, xdp->data, xdp->data_end - xdp->data);
+		to_stack(port, xdp);
 	else
 		DEV_STATS_INC(port->dev, rx_errors);
 	return false;
@@ -733,25 +764,6 @@ static int habits_stop(struct net_device *dev)
 		clean(port);
 	skb_queue_purge(&port->wire);
 	return 0;
-}
-
-static int habits_xdp_xmit(struct net_device *dev, int n, struct xdp_frame **frames, u32 flags)
-{
-	struct port *port = netdev_priv(dev);
-	struct sk_buff *skb;
-	int i;
-
-	for (i = 0; i < n; i++) {
-		skb = xdp_build_skb_from_frame(frames[i], dev);
-		if (!skb)
-			break;
-		/* which has pulled the header */
-		skb_push(skb, ETH_HLEN);
-		if (!skb_linearize(skb) && !skb_cow(skb, 0))
-			hw_receive(port->peer, skb->data, skb->len);
-		consume_skb(skb);
-	}
-	return i;
 }
 
 static const struct net_device_ops habits_ops = {

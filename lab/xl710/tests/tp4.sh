@@ -35,10 +35,10 @@ fault_tests() {
 }
 
 # By AF_XDP's driver interface instead of that of V4. zc_xsk tests the differences: so
-# there are no cases of offloads, sockets without an Rx ring, frames that overlap, and
-# ethtool -G, which i40e refuses; and none of when a ring is looked at: the driver is woken
-# up once more after each setup. A frame that is not a whole packet holds less, as the
-# driver keeps room for skb_shared_info.
+# there are no cases of offloads, frames that overlap, and ethtool -G, which i40e refuses;
+# and none of when a ring is looked at: the driver is woken up once more after each setup.
+# A frame that is not a whole packet holds less, as the driver keeps room for
+# skb_shared_info.
 xsk_tests() {
 	nsx ip link set dev v4a up
 	nsx ip link set dev v4b up
@@ -47,7 +47,7 @@ xsk_tests() {
 	# A failed setup of a pool leaves the queue pair as it was.
 	fault_tests -T fail_from_nth -v pair_of_two
 	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
-		-t kill_under_load -t steering -t blocked_sender
+		-t kill_under_load -t steering -t blocked_sender -t one_ring
 		-t xdp -v xdp'
 	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
 		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
