@@ -207,6 +207,12 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         if is_built(BUILD / examples):
             command = [ON_VETH, script, BUILD / examples, "tp4A", "tp4B"]
             tests.append(Test(name, command))
+    if is_built(BUILD / "python/site"):
+        binding = TOP / "bindings/python"
+        env = ["env", f"PYTHONPATH={BUILD / 'python/site'}", ON_VETH]
+        module = [*env, *PYTHON, binding / "tests/test_module.py"]
+        examples = [*env, script, binding / "examples", "tp4A", "tp4B"]
+        tests += [Test("python", module), Test("python-examples", examples)]
     for test in tests:
         few_cpus = kernel in ("plain", "debug") and not long and not os.getenv("CPUS")
         if few_cpus and test.row().cpus == "1":

@@ -49,7 +49,7 @@ SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
 COVERAGE = BUILD / "coverage"
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "tpgen", "tpswitch", "tp4")
 PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "suricata", "rust")
-PROGRAMS += ("go",)
+PROGRAMS += ("go", "python")
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
