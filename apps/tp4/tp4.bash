@@ -27,7 +27,8 @@ _tp4() {
 			;;
 		esac
 		;;
-	*) words='list stats steer --help --version' ;;
+	*' hold '*) words=$devices ;;
+	*) words='list stats steer hold --help --version' ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }

@@ -15,6 +15,7 @@ static const char help[] =
 "       tp4 steer [-k|--keep] DEVICE FLOW QUEUE|drop\n"
 "       tp4 steer -d|--delete DEVICE RULE\n"
 "       tp4 steer -l|--list DEVICE\n"
+"       tp4 hold DEVICE...\n"
 "\n"
 "list    the devices, with their zero-copy mode and queue pairs, and the\n"
 "        processes whose V4 sockets use them\n"
@@ -31,6 +32,8 @@ static const char help[] =
 "  -k, --keep      return at once; the rule stays\n"
 "  -d, --delete    remove a rule\n"
 "  -l, --list      list the rules\n"
+"hold    keep the link up when programs in zero-copy mode start and stop, until\n"
+"        Ctrl-C, on devices whose driver resets the port for them\n"
 "\n"
 "-h, --help        print this\n"
 "-V, --version     print the version\n";
@@ -64,6 +67,8 @@ static int run(const char *command, int argc, char **argv)
 		return list_main(argc, argv);
 	if (!strcmp(command, "stats"))
 		return stats_main(argc, argv);
+	if (!strcmp(command, "hold"))
+		return hold_main(argc, argv);
 	return steer_main(argc, argv);
 }
 
@@ -83,7 +88,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc > 1 && (!strcmp(argv[1], "list") || !strcmp(argv[1], "stats") ||
-			 !strcmp(argv[1], "steer")))
+			 !strcmp(argv[1], "steer") || !strcmp(argv[1], "hold")))
 		return run(argv[1], argc - 1, argv + 1);
 	fputs(help, stderr);
 	return 2;

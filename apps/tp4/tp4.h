@@ -72,6 +72,9 @@ int list_main(int argc, char **argv);
 /* stats.c */
 int stats_main(int argc, char **argv);
 
+/* hold.c */
+int hold_main(int argc, char **argv);
+
 /* steer.c */
 int steer_main(int argc, char **argv);
 

@@ -106,6 +106,8 @@ class CompletionTest(unittest.TestCase):
             ("tp4 steer lo tc", "p "),
             ("tp4 steer lo tcp dpo", "rt "),
             ("tp4 steer lo ip vl", "an "),
+            ("tp4 ho", "ld "),
+            ("tp4 hold l", "o "),
         )
 
 

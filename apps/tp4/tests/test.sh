@@ -413,6 +413,49 @@ check 'steer: not such rules' fails 1 'refuses this flow' \
 check 'steer: no room' fails 1 'No space left on device$' \
 	"${card[@]}" REFUSE=28 ./tp4 steer left udp dport 1 0
 
+# held PATTERN: what ip link shows of the device's XDP program
+held() {
+	ip link show left >"$tmp/link"
+	grep -qE "$1" "$tmp/link" || { sed 's/^/# /' "$tmp/link"; return 1; }
+}
+
+# hold DEVICE...: ready when it has printed a line for each
+hold() {
+	local _
+
+	exec {lines}< <(exec ./tp4 hold "$@")
+	holder=$!
+	pids+=("$holder")
+	for _; do
+		read -r -t 60 -u "$lines" || return 1
+	done
+}
+
+# ends_holding SIGNAL STATUS
+ends_holding() {
+	local rc=0
+
+	kill "-$1" "$holder"
+	wait "$holder" || rc=$?
+	exec {lines}<&-
+	[ "$rc" = "$2" ] && ip link show left >"$tmp/link" && ! grep prog/xdp "$tmp/link"
+}
+
+check 'hold: a device' hold left
+check 'hold: it has a program' held 'prog/xdp'
+check 'hold: a device that has one' fails 1 'an XDP program already' ./tp4 hold left
+receive left -z 1
+check 'hold: a program in zero-copy mode' \
+	shows "^left +driver +2  zero-copy +1  tpgen \\(${pids[-1]}\\)$"
+kill "${pids[-1]}"
+wait "${pids[-1]}" || :
+check 'hold: the device is still held' held 'prog/xdp'
+check 'hold: until Ctrl-C' ends_holding INT 0
+check 'hold: two devices' hold left right
+check 'hold: killed' ends_holding KILL 137
+check 'hold: no such device' fails 1 'No such device' ./tp4 hold nosuch
+check 'hold: no device' fails 2 'needs a device' ./tp4 hold
+
 # A kernel that does not know TPACKET_V4
 gcc -shared -fPIC -o "$tmp/old.so" -xc - <<'EOF'
 #include <errno.h>
@@ -425,7 +468,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	return -1;
 }
 EOF
-for command in list stats 'steer left udp dport 1 0'; do
+for command in list stats hold 'steer left udp dport 1 0'; do
 	# shellcheck disable=SC2086 # words
 	check "$command: a kernel without V4" \
 		fails 1 'has no AF_PACKET V4' env LD_PRELOAD="$tmp/old.so" ./tp4 $command
