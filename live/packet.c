@@ -150,7 +150,11 @@ int live_packet_notifier(struct notifier_block *nb, unsigned long event,
 			 void *ptr)
 {
 	int ret = packet_notifier(nb, event, ptr);
+	struct netdev_notifier_info_ext *info = ptr;
 
+	if (event == NETDEV_PRECHANGEMTU)
+		ret = notifier_from_errno(live_check_mtu(info->info.dev,
+							 info->ext.mtu));
 	module_put(THIS_MODULE);
 	return ret;
 }

@@ -54,14 +54,18 @@ LIVE_LAYOUT_xsk_queue
  * @does:	what it does with a packet for which a frame has no room, while
  *		the device knows that room in units of @unit bytes
  * @unit:	a power of two
+ * @to_stack:	it does so when it passes the packet to the stack, for a socket
+ *		that only sends
  */
 struct live_driver {
 	const char	*name;
 	const char	*does;
 	u32		unit;
+	bool		to_stack;
 };
 
 static const struct live_driver live_drivers[] = {
+	{ "i40e", "crashes when it passes packets to the stack", 128, true },
 	{ "igb", "passes the parts of packets as packets", 1024 },
 	{ "igc", "passes the parts of packets as packets", 1024 },
 	{ "ixgbe", "drops packets on 82599", 1024 },
@@ -80,25 +84,69 @@ static const struct live_driver *live_find_driver(const struct net_device *dev)
 	return NULL;
 }
 
-/* Check whether the driver would pass each packet as it is. */
-static int live_check_driver(const struct net_device *dev,
-			     const struct tp4_netdev_parms *parms)
+/* Check whether the driver would pass each packet as it is. Frames have @size
+ * bytes, and room for @room.
+ */
+static int live_check_driver(const struct net_device *dev, unsigned int mtu,
+			     u32 size, u32 room, bool only_sends)
 {
 	const struct live_driver *driver = live_find_driver(dev);
-	struct tp4_area_info area;
-	u32 room;
 
-	if (!driver || !parms->rx_opaque)
+	if (!driver || driver->to_stack > only_sends)
 		return 0;
-	tp4_get_area(parms->rx_opaque, &area);
-	room = area.frame_size - area.headroom - XDP_PACKET_HEADROOM;
 	room = ALIGN_DOWN(room, driver->unit);
-	if (dev->mtu + XSK_TP4_PAD <= room)
+	if (mtu + XSK_TP4_PAD <= room)
 		return 0;
-	netdev_warn(dev, "tpacket4: %s of this kernel %s if they have more than %u bytes, in frames of %u; use frames of %lu bytes\n",
-		    driver->name, driver->does, room, area.frame_size,
-		    PAGE_SIZE);
+	if (size < PAGE_SIZE)
+		netdev_warn(dev, "tpacket4: %s of this kernel %s if they have more than %u bytes, in frames of %u; use frames of %lu bytes\n",
+			    driver->name, driver->does, room, size, PAGE_SIZE);
+	else
+		netdev_warn(dev, "tpacket4: %s of this kernel %s if they have more than %u bytes; use an MTU of at most %zu\n",
+			    driver->name, driver->does, room,
+			    room - XSK_TP4_PAD);
 	return -EMSGSIZE;
+}
+
+static int live_check_parms(const struct net_device *dev,
+			    const struct tp4_netdev_parms *parms)
+{
+	struct tp4_area_info area;
+
+	if (!parms->rx_opaque)
+		return live_check_driver(dev, dev->mtu, XSK_TP4_OWN_SIZE,
+					 XSK_TP4_OWN_SIZE - XDP_PACKET_HEADROOM,
+					 true);
+	tp4_get_area(parms->rx_opaque, &area);
+	return live_check_driver(dev, dev->mtu, area.frame_size,
+				 area.frame_size - area.headroom -
+				 XDP_PACKET_HEADROOM, false);
+}
+
+/**
+ * live_check_mtu() - check an MTU that a device is about to get
+ * @dev:	the device
+ * @mtu:	the MTU
+ *
+ * Context: Under RTNL.
+ * Return: 0, or -EMSGSIZE if the driver is wrong for it, as the log says.
+ */
+int live_check_mtu(const struct net_device *dev, unsigned int mtu)
+{
+	const struct xsk_tp4 *t;
+	unsigned int i;
+	int err = 0;
+
+	if (!static_branch_unlikely(&xsk_tp4_key))
+		return 0;
+	for (i = 0; !err && i < dev->num_rx_queues; i++) {
+		t = xsk_tp4_of_queue(dev, i);
+		if (t)
+			err = live_check_driver(dev, mtu, t->umem.chunk_size,
+						t->umem.chunk_size -
+						t->umem.headroom -
+						XDP_PACKET_HEADROOM, t->nr_own);
+	}
+	return err;
 }
 
 /**
@@ -172,7 +220,7 @@ int xsk_tp4_zerocopy(struct net_device *dev, struct tp4_netdev_parms *parms)
 
 	before = static_key_count(&xsk_tp4_key.key);
 	if (enable) {
-		err = live_check_driver(dev, parms) ?: live_hooks_get();
+		err = live_check_parms(dev, parms) ?: live_hooks_get();
 		if (err)
 			return err;
 	}
