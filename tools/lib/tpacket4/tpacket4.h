@@ -47,6 +47,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <arpa/inet.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -1781,6 +1782,10 @@ TP4_API int tp4_stats(const struct tp4_socket *s,
  * @turn: the socket that tp4_peek_queues() has checked last
  * @failed: the step in which tp4_open_queues() or tp4_bind_queues() has failed,
  *          for tp4_strerror()
+ * @left: calls of tp4_peek_queues() until it checks all sockets again
+ * @ready: bit n: s[n] had packets when it was checked last
+ * @waited: tp4_wait_queues() has just found all that have packets
+ * @epoll: epoll instance of the sockets; or -1: none yet, -2: poll() is used
  *
  * The sockets are those of tp4_open(), and all functions for a socket or ring
  * can be used with them. A zeroed structure has no sockets.
@@ -1790,7 +1795,14 @@ struct tp4_queues {
 	unsigned int nr;
 	unsigned int turn;
 	enum tp4_where failed;
+	unsigned int left;
+	__u64 ready;
+	int waited;
+	int epoll;
 };
+
+/* Most calls of tp4_peek_queues() until it checks all queues */
+#define TP4_TURNS	16
 
 /**
  * tp4_close_queues - close the sockets of several queue pairs
@@ -1798,6 +1810,10 @@ struct tp4_queues {
  */
 TP4_API void tp4_close_queues(struct tp4_queues *q)
 {
+	if (q->nr && q->epoll >= 0)
+		close(q->epoll);
+	q->epoll = -1;
+	q->ready = 0;
 	while (q->nr)
 		tp4_close(&q->s[--q->nr]);
 }
@@ -1824,6 +1840,7 @@ TP4_API int tp4_open_queues(struct tp4_queues *q, unsigned int first,
 	int err;
 
 	memset(q, 0, sizeof(*q));
+	q->epoll = -1;
 	q->failed = TP4_IN_OPTIONS;
 	if (!nr || nr > TP4_WAIT_MAX || o.fd)
 		return -EINVAL;
@@ -1869,37 +1886,75 @@ TP4_API int tp4_bind_queues(struct tp4_queues *q, int ifindex)
 	return err;
 }
 
+/* Find the Rx rings that have packets. */
+static inline void __tp4_check_queues(struct tp4_queues *q)
+{
+	const struct tp4_ring *r;
+	unsigned int i;
+
+	for (i = 0; i < q->nr; i++) {
+		r = &q->s[i].rx;
+		if (r->q.ring && tp4_desc_ready(tp4_ring_at(r, 0)))
+			q->ready |= 1ull << i;
+	}
+	q->left = TP4_TURNS;
+}
+
+/* The next one, after the last turn, of those that are ready */
+static inline unsigned int __tp4_next_queue(const struct tp4_queues *q)
+{
+	const __u64 later = q->ready & ~((2ull << q->turn) - 1);
+
+	return (unsigned int)__builtin_ctzll(later ? later : q->ready);
+}
+
 /**
  * tp4_peek_queues - check for packets on any of the queue pairs
  * @q: queues
  * @max: maximum number of slots; at least as many as the longest packet takes
  * @n: set to the number of slots returned, 0 to @max
  *
- * The sockets take turns. The slots are those of the Rx ring of the socket that
- * is returned: take, recycle or forward all of them, on the Tx ring of this or
- * any other of the sockets, before the next call. The last slot is the last one
- * of its packet, so that packets of different sockets do not mix.
+ * The sockets that have packets take turns. The others are not checked each
+ * time, so that they do not make a packet more expensive, but when these have
+ * no more, and at least each 16th time. The slots are those of the Rx ring of
+ * the socket that is returned: take, recycle or forward all of them, on the Tx
+ * ring of this or any other of the sockets, before the next call. The last slot
+ * is the last one of its packet, so that packets of different sockets do not mix.
  *
  * Return: the socket, or NULL if none has packets.
  */
 TP4_API struct tp4_socket *tp4_peek_queues(struct tp4_queues *q,
 					   unsigned int max, unsigned int *n)
 {
+	int checked = q->waited;
 	struct tp4_socket *s;
-	unsigned int i, m;
+	unsigned int m;
 
-	for (i = 0; i < q->nr; i++) {
-		if (++q->turn >= q->nr)
-			q->turn = 0;
-		s = &q->s[q->turn];
-		m = tp4_ring_peek(&s->rx, max);
-		while (m && (tp4_ring_at(&s->rx, m - 1)->flags & TP4_PKT_CONT))
-			m--;
-		if (m) {
-			*n = m;
-			return s;
-		}
+	if (!q->left) {
+		__tp4_check_queues(q);
+		checked = 1;
 	}
+	q->left--;
+	for (;;) {
+		while (q->ready) {
+			q->turn = __tp4_next_queue(q);
+			s = &q->s[q->turn];
+			m = tp4_ring_peek(&s->rx, max);
+			while (m && (tp4_ring_at(&s->rx, m - 1)->flags &
+				     TP4_PKT_CONT))
+				m--;
+			if (m) {
+				*n = m;
+				return s;
+			}
+			q->ready &= ~(1ull << q->turn);
+		}
+		if (checked)
+			break;
+		__tp4_check_queues(q);
+		checked = 1;
+	}
+	q->waited = 0;
 	*n = 0;
 	return NULL;
 }
@@ -1941,22 +1996,14 @@ TP4_API unsigned int tp4_refill_queues(struct tp4_queues *q,
 	return n - left;
 }
 
-/**
- * tp4_wait_queues - sleep until a ring of any of the sockets needs attention
- * @q: queues
- * @events: POLLIN and/or POLLOUT
- * @timeout: milliseconds; -1 for no limit
- *
- * Return: as for tp4_wait(), the events of all sockets together.
- */
-TP4_API int tp4_wait_queues(struct tp4_queues *q, short events, int timeout)
+/* Same as tp4_wait_queues(), by poll(), whose cost grows with the queues */
+static inline int __tp4_poll_queues(struct tp4_queues *q, short events,
+				    int timeout)
 {
 	struct tp4_socket *all[TP4_WAIT_MAX];
 	int n, err = 0, got = 0, ready[TP4_WAIT_MAX];
 	unsigned int i;
 
-	if (q->nr == 1)
-		return tp4_wait(&q->s[0], events, timeout);
 	for (i = 0; i < q->nr; i++)
 		all[i] = &q->s[i];
 	n = q->nr ? tp4_wait_any(all, q->nr, events, timeout, ready) : -EBADF;
@@ -1967,6 +2014,118 @@ TP4_API int tp4_wait_queues(struct tp4_queues *q, short events, int timeout)
 			got |= ready[i];
 	}
 	return n < 0 ? n : err ? err : got;
+}
+
+/* epoll_wait() does not process the queue of a socket that is busy polled. */
+static inline int __tp4_is_busy_polled(const struct tp4_socket *s)
+{
+	socklen_t len = sizeof(int);
+	int usecs = 0;
+
+	return !getsockopt(s->fd, SOL_SOCKET, SO_BUSY_POLL, &usecs, &len) &&
+	       usecs;
+}
+
+/* Create the epoll instance, if it can be used. */
+static inline void __tp4_open_epoll(struct tp4_queues *q)
+{
+	struct epoll_event e;
+	unsigned int i;
+
+	q->epoll = epoll_create1(EPOLL_CLOEXEC);
+	memset(&e, 0, sizeof(e));
+	e.events = EPOLLIN;
+	for (i = 0; i < q->nr && q->epoll >= 0; i++) {
+		e.data.u32 = i;
+		if (!__tp4_is_busy_polled(&q->s[i]) &&
+		    !epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->s[i].fd, &e))
+			continue;
+		close(q->epoll);
+		q->epoll = -1;
+	}
+	if (q->epoll < 0)
+		q->epoll = -2;
+}
+
+/*
+ * poll() kicks each socket. epoll_wait() looks only at those that have woken it,
+ * so kick those that need it. Return their events, or -errno.
+ */
+static inline int __tp4_kick_queues(struct tp4_queues *q)
+{
+	struct tp4_socket *s, *const end = q->s + q->nr;
+	const struct tpacket4_status *status;
+	int e, got = 0;
+
+	/* As in __tp4_need_wakeup(), once for all */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (s = q->s; s != end; s++) {
+		status = s->status;
+		if (!status && __tp4_fd(s) < 0)
+			return -EBADF;
+		if (s->rx.held | s->rx.q.num_free) {
+			tp4_ring_prepare_poll(&s->rx);
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		}
+		if (!status)
+			continue;
+		if (!__atomic_load_n(&status->rx_need_wakeup,
+				     __ATOMIC_RELAXED) &&
+		    !(tp4_ring_pending(&s->tx) &&
+		      __atomic_load_n(&status->tx_need_wakeup,
+				      __ATOMIC_RELAXED)))
+			continue;
+		e = tp4_wait(s, POLLIN, 0);
+		if (e < 0)
+			return e;
+		got |= e;
+	}
+	return got;
+}
+
+/**
+ * tp4_wait_queues - sleep until a ring of any of the sockets needs attention
+ * @q: queues
+ * @events: POLLIN and/or POLLOUT
+ * @timeout: milliseconds; -1 for no limit
+ *
+ * With POLLIN alone, the cost does not grow with the queues that have no packets,
+ * unless tp4_busy_poll_start() was called for a socket before the first call.
+ *
+ * Return: as for tp4_wait(), the events of all sockets together.
+ */
+TP4_API int tp4_wait_queues(struct tp4_queues *q, short events, int timeout)
+{
+	struct epoll_event e[TP4_WAIT_MAX];
+	int i, n, err = 0, got, is;
+	struct pollfd p;
+
+	if (q->nr == 1)
+		return tp4_wait(&q->s[0], events, timeout);
+	if (events == POLLIN && q->nr && q->epoll == -1)
+		__tp4_open_epoll(q);
+	if (events != POLLIN || !q->nr || q->epoll < 0)
+		return __tp4_poll_queues(q, events, timeout);
+	got = __tp4_kick_queues(q);
+	if (got < 0)
+		return got;
+	n = epoll_wait(q->epoll, e, TP4_WAIT_MAX, got ? 0 : timeout);
+	if (n < 0)
+		return errno == EINTR ? got : -errno;
+	q->waited = 1;
+	for (i = 0; i < n; i++) {
+		p.fd = q->s[e[i].data.u32].fd;
+		p.revents = (short)e[i].events;
+		is = __tp4_polled(&p);
+		if (is < 0) {
+			err = is;
+			continue;
+		}
+		if (is & POLLIN)
+			q->ready |= 1ull << e[i].data.u32;
+		got |= is;
+	}
+	return err ? err : got;
 }
 
 /* --- busy polling -------------------------------------------------------- */

@@ -7,9 +7,10 @@
  * computed; then IF goes down, and the loop has to end with that error.
  *
  * With PACKETS 0, the loop with a pool is run instead; with "drop", the one that
- * drops the packets of several queue pairs, of which IF has one. With "relay" or
- * "zerocopy", the loop with a pool runs in both directions until it is killed, for
- * tunnels.sh.
+ * drops the packets of several queue pairs, of which IF has one. With "drop" and
+ * a number of queue pairs, it runs until it is killed, for measurements. With
+ * "relay" or "zerocopy", the loop with a pool runs in both directions until it is
+ * killed, for tunnels.sh.
  */
 #include <err.h>
 #include <net/if.h>
@@ -219,7 +220,9 @@ int main(int argc, char **argv)
 	int plain;
 
 	if (!ifindex || !peer)
-		errx(2, "usage: forward IF PEER [PACKETS|drop|relay|zerocopy]");
+		errx(2, "usage: forward IF PEER [PACKETS|drop [QUEUES]|relay|zerocopy]");
+	if (argc == 5)
+		check(drop_all(&queues, &area, ifindex, atoi(argv[4])), "drop");
 	if (argc == 4 && !strcmp(argv[3], "drop")) {
 		test_drop(peer, ifindex, argv[1]);
 		return 0;

@@ -1293,7 +1293,7 @@ static void open_queues(unsigned int first, unsigned int nr, int index)
 	struct tp4_options opt = options(NR, NR);
 	unsigned int i;
 
-	CHECK_EQ(0, tp4_area_create(&area, nr * NR + 2 * NR, SIZE));
+	CHECK_EQ(0, tp4_area_create(&area, nr * NR + nr * 64 + 2 * NR, SIZE));
 	CHECK_EQ(0, tp4_open_queues(&queues, first, nr, &opt));
 	CHECK_EQ(nr, queues.nr);
 	for (i = 0; i < nr; i++)
@@ -1348,7 +1348,7 @@ static struct tp4_socket *wait_queues(unsigned int max, unsigned int *n)
 /* Each packet comes once, from the queue pair that it was sent to. */
 static void queues_receive(unsigned int nr)
 {
-	unsigned int i, n, q, all, got[4] = { 0 };
+	unsigned int i, n, q, all, got[TP4_WAIT_MAX] = { 0 };
 	int index = make_pair(nr);
 	struct tp4_socket *from;
 
@@ -1432,6 +1432,56 @@ static void two_queues_receive(void)
 static void four_queues_receive(void)
 {
 	queues_receive(4);
+}
+
+static void all_queues_that_fit_receive(void)
+{
+	queues_receive(TP4_WAIT_MAX);
+}
+
+/* Whoever sends to one queue all the time cannot hide the packets of another. */
+static void busy_queue_hides_no_other(void)
+{
+	unsigned int i, n, calls;
+	struct tp4_socket *from;
+
+	open_queues(0, 3, make_pair(3));
+	for (i = 0; i < 4; i++)
+		send_to_queue(0, 50, &queues.s[0], 3);
+	for (calls = 0; calls < 100; calls++) {
+		from = tp4_peek_queues(&queues, 1, &n);
+		CHECK(from);
+		if (from != queues.s)
+			break;
+		/* Now none but this one is known to have packets. */
+		if (!calls)
+			send_to_queue(2, 50, &queues.s[2], 3);
+		tp4_ring_recycle(&from->rx, n);
+	}
+	CHECK(from == &queues.s[2] && calls <= 16);
+	/* From then on they take turns. */
+	for (i = 0; i < 40; i++) {
+		from = tp4_peek_queues(&queues, 1, &n);
+		CHECK(from == &queues.s[i % 2 ? 2 : 0]);
+		tp4_ring_recycle(&from->rx, n);
+	}
+}
+
+/* epoll_wait() does not kick a socket that has no event. */
+static void waiting_for_all_queues_sends(void)
+{
+	struct tp4_socket *sock = &queues.s[1];
+	const long long end = now_ms() + WAIT_MS;
+
+	open_queues(0, 2, make_pair(2));
+	tp4_pool_init(&pool, memory, 2 * NR, 64);
+	CHECK_EQ(0, tp4_wait_queues(&queues, POLLIN, 0));
+	CHECK_EQ(20, put(sock, 20, 200, 0));
+	CHECK_EQ(0, tp4_wait_queues(&queues, POLLIN, 0));
+	while (tp4_ring_peek(&sock->tx, 20) < 20 && now_ms() < end)
+		tp4_cpu_relax();
+	CHECK_EQ(20, tp4_ring_peek(&sock->tx, 20));
+	CHECK_EQ(0, tp4_ring_error(&sock->tx, 20));
 }
 
 /* From queue pair 1 and 2 of four, out by 2, and the frames go where some lack. */
@@ -1656,6 +1706,9 @@ static const struct {
 	TEST(one_queue_receives),
 	TEST(two_queues_receive),
 	TEST(four_queues_receive),
+	TEST(all_queues_that_fit_receive),
+	TEST(busy_queue_hides_no_other),
+	TEST(waiting_for_all_queues_sends),
 	TEST(queues_forward_where_the_caller_wants),
 	TEST(queues_keep_packets_whole),
 	TEST(queues_are_opened_all_or_none),
