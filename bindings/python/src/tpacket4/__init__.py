@@ -59,7 +59,12 @@ class Socket(_core.Socket):
         """Sleep until the event loop calls back."""
         fd = self.fileno()
         event = asyncio.get_running_loop().create_future()
-        add(fd, lambda: event.done() or event.set_result(None))
+
+        def wake() -> None:
+            if not event.done():
+                event.set_result(None)
+
+        add(fd, wake)
         try:
             await event
         finally:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 from collections.abc import Iterable
-from typing import NamedTuple, Self, final
+from typing import Self, final
 
 from typing_extensions import Buffer
 
@@ -16,32 +16,59 @@ META_RX_VLAN: int
 META_TUNNEL: int
 META_TX_LAUNCH: int
 
-class Meta(NamedTuple):
-    tstamp: int
-    flags: int
-    wire_len: int
-    ifindex: int
-    protocol: int
-    hatype: int
-    vlan_tci: int
-    vlan_tpid: int
-    pkt_type: int
-    addr: bytes
-    hash: int
-    csum_start: int
-    csum_offset: int
-    gso_type: int
-    gso_size: int
+@final
+class Meta(
+    tuple[int, int, int, int, int, int, int, int, int, bytes, int, int, int, int, int]
+):
+    @property
+    def tstamp(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def wire_len(self) -> int: ...
+    @property
+    def ifindex(self) -> int: ...
+    @property
+    def protocol(self) -> int: ...
+    @property
+    def hatype(self) -> int: ...
+    @property
+    def vlan_tci(self) -> int: ...
+    @property
+    def vlan_tpid(self) -> int: ...
+    @property
+    def pkt_type(self) -> int: ...
+    @property
+    def addr(self) -> bytes: ...
+    @property
+    def hash(self) -> int: ...
+    @property
+    def csum_start(self) -> int: ...
+    @property
+    def csum_offset(self) -> int: ...
+    @property
+    def gso_type(self) -> int: ...
+    @property
+    def gso_size(self) -> int: ...
 
-class Stats(NamedTuple):
-    packets: int
-    drops: int
-    rx_ring_full: int
-    rx_no_desc: int
-    rx_invalid_descs: int
-    tx_ring_full: int
-    tx_no_desc: int
-    tx_invalid_descs: int
+@final
+class Stats(tuple[int, int, int, int, int, int, int, int]):
+    @property
+    def packets(self) -> int: ...
+    @property
+    def drops(self) -> int: ...
+    @property
+    def rx_ring_full(self) -> int: ...
+    @property
+    def rx_no_desc(self) -> int: ...
+    @property
+    def rx_invalid_descs(self) -> int: ...
+    @property
+    def tx_ring_full(self) -> int: ...
+    @property
+    def tx_no_desc(self) -> int: ...
+    @property
+    def tx_invalid_descs(self) -> int: ...
 
 @final
 class Area:
