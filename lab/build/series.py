@@ -698,7 +698,11 @@ def write_send(where: Path, mails: list[Path]) -> None:
 
 
 def find_needs(series: list[Patch]) -> dict[str, list[str]]:
-    """For each set, those that it is to be applied to, in order, by its cover letter."""
+    """For each set, those that it is to be applied to, in order, by its cover letter.
+
+    Those of the set that the letter names first come first, so that most sets with the
+    same needs begin alike.
+    """
     titles: dict[str, str] = {}
     needs: dict[str, list[str]] = {}
     for patch in series:
@@ -708,13 +712,13 @@ def find_needs(series: list[Patch]) -> dict[str, list[str]]:
         cover = TOP / f"series/{name}.cover"
         letter = cover.read_text() if cover.exists() else patch.message
         titles[letter.partition("\n")[0].strip()] = name
-        found = {name}
+        found: list[str] = []
         for title in re.findall(r'^Depends-on: "(.*)"', letter, re.MULTILINE):
             if title not in titles or titles[title] == name:
                 raise Error(f"{name}: no set before it is called `{title}`")
-            found |= {titles[title], *needs[titles[title]]}
-        needs[name] = [other for other in [*needs, name] if other in found]
-    return {name: found[:-1] for name, found in needs.items()}
+            found += [*needs[titles[title]], titles[title]]
+        needs[name] = list(dict.fromkeys(found))
+    return needs
 
 
 def check_length(patch: Patch, commit: str) -> None:
