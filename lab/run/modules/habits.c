@@ -104,7 +104,7 @@ struct port {
 	struct xsk_buff_pool *rx_pool;	/* and of Rx */
 	struct delayed_work link;
 	struct timer_list late;
-	atomic_t in_flight;		/* of the habit LATE */
+	ktime_t writes_until;		/* of the habit LATE */
 
 	/* Rx: the hardware writes descriptors from written on, under lock. */
 	spinlock_t lock;
@@ -225,14 +225,20 @@ static void hw_send(struct port *port)
 		napi_schedule(has(OTHER_NAPI) ? &port->done_napi : &port->napi);
 }
 
-/* The last write of a queue that has just been told to stop */
+static bool hw_writes(const struct port *port)
+{
+	return ktime_before(ktime_get(), READ_ONCE(port->writes_until));
+}
+
+/* The last write of a queue that has just been told to stop. A device is not as late as
+ * this timer can be.
+ */
 static void hw_late(struct timer_list *timer)
 {
 	struct port *port = container_of(timer, struct port, late);
 
-	if (port->last)
+	if (port->last && hw_writes(port))
 		memset(hw_memory(port->last), 0xee, ETH_ZLEN);
-	atomic_set(&port->in_flight, 0);
 }
 
 static void hw_link(struct work_struct *work)
@@ -641,8 +647,8 @@ static void clean(struct port *port)
 	port->written = port->posted;
 	complete_tx(port);
 	if (has(LATE)) {
-		atomic_set(&port->in_flight, 1);
-		mod_timer(&port->late, jiffies + 2);
+		WRITE_ONCE(port->writes_until, ktime_add_ms(ktime_get(), 9));
+		mod_timer(&port->late, jiffies + 1);
 	}
 }
 
@@ -818,7 +824,7 @@ static int in_flight_get(char *buf, const struct kernel_param *kp)
 	int i, nr = 0;
 
 	for (i = 0; i < 2; i++)
-		nr += ports[i] ? atomic_read(&ports[i]->in_flight) : 0;
+		nr += ports[i] && hw_writes(ports[i]);
 	return sysfs_emit(buf, "%d\n", nr);
 }
 
