@@ -131,14 +131,21 @@ def check_help(sw: Switch) -> None:
 
 
 def check_long_answer(sw: Switch) -> None:
+    fixed = set()
     for i in range(ADDRESSES):
         address = f"02:00:00:00:{i >> 8:02x}:{i & 255:02x}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.connect(f"{sw.path}.ctl")
             s.send(f"fix ring1 {address}".encode())
-            assert s.recv(4096) == b"0"
-    assert len({entry["address"] for entry in sw.json("macs")}) == ADDRESSES
-    assert len(sw.ctl("macs").splitlines()) == ADDRESSES
+            answer = s.recv(4096)
+            if answer == b"0":
+                fixed.add(address)
+                continue
+            # The hash has a random key: in 2 runs of 100, five share a set of four.
+            assert b"No space left" in answer, answer
+    assert len(fixed) > ADDRESSES - 5
+    assert {entry["address"] for entry in sw.json("macs")} == fixed
+    assert len(sw.ctl("macs").splitlines()) == len(fixed)
 
 
 def check_reload(sw: Switch) -> None:
