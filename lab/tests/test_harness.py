@@ -207,7 +207,7 @@ class HarnessTest(unittest.TestCase):
         self.stop_both_ways("check", "shellcheck")
 
     def test_a_signal_ends_make_demo(self) -> None:
-        self.stop_both_ways("demo", "qemu", "kernel:um")
+        self.stop_both_ways("demo", "qemu", "kernel:umdemo")
 
     def test_a_signal_ends_ci_run_and_its_background_jobs(self) -> None:
         self.stop_both_ways(".ci/run", "qemu", "ruff")
