@@ -107,13 +107,15 @@ class Test:
 
 def why_not(test: Test, kernel: str, kernels: list[str], long: bool) -> str:
     """Why a test does not run on a kernel; empty if it does."""
-    if ARCH or kernel == "host":
+    if ARCH:
         return ""
     row = test.row()
     where = row.long if long else row.short
     why = f" ({row.why})" if row.why else ""
     if where == "-":
         return f"only if named{why}" if long else f"make long runs it{why}"
+    if kernel == "host":
+        return ""
     if kernel in ("um", "umdebug"):
         here = where == "um" if kernel == "um" else test.has("um")
         return "" if here else "not for User Mode Linux"

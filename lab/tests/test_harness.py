@@ -201,7 +201,7 @@ class HarnessTest(unittest.TestCase):
                 self.stop(target, f"hang:{name}", number, group)
 
     def test_a_signal_ends_make_test(self) -> None:
-        self.stop_both_ways("test", "qemu", "kernel:debug", "qtest")
+        self.stop_both_ways("test", "qemu", "kernel:debug", "run")
 
     def test_a_signal_ends_make_check(self) -> None:
         self.stop_both_ways("check", "shellcheck")
@@ -251,7 +251,7 @@ class HarnessTest(unittest.TestCase):
         for name in (
             *("plain tpacket4_abi", "plain tpacket4_abi-32", "umdebug tpacket4_abi"),
             *("plain xl710-tp4", "debug xl710-tp4", "um lib-cxx", "debug fuzz"),
-            *("host xl710-qtest", "debug kmemleak"),
+            *("host rings", "debug kmemleak"),
         ):
             self.assertIn(name, ran)
 
