@@ -230,6 +230,7 @@ def find_lib_tests() -> list[Test]:
         "lib-byte-order": [ON_VETH, tests / "byte_order.sh"],
         "lib-cxx": [ON_VETH, "./lib_test_cxx", "tp4A", "tp4B"],
         "lib-debug": [ON_VETH, "./lib_debug", "tp4A", "tp4B"],
+        "lib-old-program": [ON_VETH, "./old_program", "tp4A", "tp4B"],
         "lib-examples": [ON_VETH, tests / "examples.sh"],
         "lib-ringtest": [tests / "ringtest.sh"],
         "lib-shared-object": [ON_VETH, tests / "shared_object.py", PAGE],

@@ -195,8 +195,6 @@ enum tp4_where {
  *              count units, see tp4_area_idx(). A frame must not cross the end
  *              of a page of the memory. Set this after tp4_area_create() or
  *              tp4_area_attach()
- * @posted: a byte per 64 bytes, not 0 at the start of a frame that is posted on a
- *          ring of this process; with TP4_DEBUG only
  */
 struct tp4_area {
 	__u8 *addr;
@@ -206,9 +204,6 @@ struct tp4_area {
 	int memfd;
 	int shared;
 	__u32 frame_unit;
-#ifdef TP4_DEBUG
-	__u8 *posted;
-#endif
 };
 
 /**
@@ -220,15 +215,11 @@ struct tp4_area {
  *        returned, so that each slot, which can cost a cache miss, is read once
  * @held: number of slots from avail_idx on whose frames are to be posted again
  *        in place, see tp4_ring_recycle(); if not 0, no other slot is free
- * @area: the area if it is known, else NULL; with TP4_DEBUG only
  */
 struct tp4_ring {
 	struct tpacket4_queue q;
 	unsigned int seen;
 	unsigned int held;
-#ifdef TP4_DEBUG
-	const struct tp4_area *area;
-#endif
 };
 
 struct tp4_socket;
@@ -305,6 +296,8 @@ struct tp4_socket {
  *          more of them, in copy mode. Frame i need not exist, post frame number
  *          0 in each slot. Process the slots in order, and tp4_ring_recycle()
  *          them. The metadata is in front of the data, not where tp4_meta() looks
+ * @size: for libtpacket4.so, which may be of another version: the size of this
+ *        structure. 0: members behind this one are 0, whatever the memory has
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
@@ -322,6 +315,7 @@ struct tp4_options {
 	__u16 protocol;
 	int keep;
 	int packed;
+	__u32 size;
 };
 
 /**
@@ -536,16 +530,82 @@ static inline int __tp4_is_frame(const struct tp4_area *a, __u64 idx)
 	       (a->frame_unit || idx < a->nr_frames);
 }
 
+#ifdef TP4_DEBUG
+/*
+ * What TP4_DEBUG knows of memory: the area of a ring, by the address of its
+ * descriptors, and of an area, by its address, a byte per 64 bytes, not 0 at the
+ * start of a frame that is posted on a ring of this process. It is not in the
+ * structures, which so are the same in all files. Entries are never freed.
+ */
+struct __tp4_debug {
+	const void *key;
+	const void *value;
+	struct __tp4_debug *next;
+};
+
+#pragma weak __tp4_debug
+struct __tp4_debug *__tp4_debug;
+
+static inline struct __tp4_debug *__tp4_debug_find(const void *key)
+{
+	struct __tp4_debug *e = __atomic_load_n(&__tp4_debug, __ATOMIC_ACQUIRE);
+
+	while (e && e->key != key)
+		e = e->next;
+	return e;
+}
+
+static inline const void *__tp4_debug_get(const void *key)
+{
+	struct __tp4_debug *e = __tp4_debug_find(key);
+
+	return e ? __atomic_load_n(&e->value, __ATOMIC_RELAXED) : NULL;
+}
+
+static inline void __tp4_debug_set(const void *key, const void *value)
+{
+	struct __tp4_debug *e = __tp4_debug_find(key);
+
+	if (!e && value) {
+		e = (struct __tp4_debug *)calloc(1, sizeof(*e));
+		assert(e);
+		e->key = key;
+		e->value = value;
+		e->next = __atomic_load_n(&__tp4_debug, __ATOMIC_RELAXED);
+		while (!__atomic_compare_exchange_n(&__tp4_debug, &e->next, e,
+						    0, __ATOMIC_RELEASE,
+						    __ATOMIC_RELAXED))
+			;
+	} else if (e) {
+		__atomic_store_n(&e->value, value, __ATOMIC_RELAXED);
+	}
+}
+
+/* The byte of a frame, or NULL if it is not known; *is_frame: it exists. */
+static inline __u8 *__tp4_debug_byte(const struct tp4_ring *r, __u64 idx,
+				     int *is_frame)
+{
+	const struct tp4_area *a;
+	__u8 *posted = NULL;
+
+	a = (const struct tp4_area *)__tp4_debug_get(r->q.ring);
+	if (a)
+		posted = (__u8 *)(uintptr_t)__tp4_debug_get(a->addr);
+	*is_frame = posted && __tp4_is_frame(a, idx);
+	return *is_frame ? posted + idx * __tp4_unit(a) / 64 : posted;
+}
+#endif
+
 /* With TP4_DEBUG: the frame exists, and the kernel does not have it. */
 static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 {
 #ifdef TP4_DEBUG
-	__u8 *posted;
+	int is_frame;
+	__u8 *posted = __tp4_debug_byte(r, idx, &is_frame);
 
-	if (!r->area || !r->area->posted)
+	if (!posted)
 		return;
-	__tp4_assert(__tp4_is_frame(r->area, idx));
-	posted = &r->area->posted[idx * __tp4_unit(r->area) / 64];
+	__tp4_assert(is_frame);
 	__tp4_assert(!*posted);
 	*posted = 1;
 #else
@@ -557,8 +617,11 @@ static inline void __tp4_debug_post(const struct tp4_ring *r, __u64 idx)
 static inline void __tp4_debug_return(const struct tp4_ring *r, __u64 idx)
 {
 #ifdef TP4_DEBUG
-	if (r->area && r->area->posted && __tp4_is_frame(r->area, idx))
-		r->area->posted[idx * __tp4_unit(r->area) / 64] = 0;
+	int is_frame;
+	__u8 *posted = __tp4_debug_byte(r, idx, &is_frame);
+
+	if (is_frame)
+		*posted = 0;
 #else
 	(void)r;
 	(void)idx;
@@ -1137,8 +1200,12 @@ static inline int __tp4_area_map(struct tp4_area *a)
 	if (addr == MAP_FAILED)
 		return -errno;
 #ifdef TP4_DEBUG
-	a->posted = (__u8 *)calloc(a->len / 64, 1);
-	assert(a->posted);
+	{
+		void *posted = calloc(a->len / 64, 1);
+
+		assert(posted);
+		__tp4_debug_set(addr, posted);
+	}
 #endif
 	a->addr = (__u8 *)addr;
 	return 0;
@@ -1246,11 +1313,12 @@ TP4_API void tp4_area_destroy(struct tp4_area *a)
 {
 	if (!a->addr)
 		return;
+#ifdef TP4_DEBUG
+	free((void *)(uintptr_t)__tp4_debug_get(a->addr));
+	__tp4_debug_set(a->addr, NULL);
+#endif
 	munmap(a->addr, a->len);
 	close(a->memfd);
-#ifdef TP4_DEBUG
-	free(a->posted);
-#endif
 	a->addr = NULL;
 	a->memfd = -1;
 }
@@ -1448,6 +1516,10 @@ TP4_API void tp4_close(struct tp4_socket *s)
 		return;
 	if (s->backend)
 		s->backend->close(s);
+#ifdef TP4_DEBUG
+	__tp4_debug_set(s->rx.q.ring, NULL);
+	__tp4_debug_set(s->tx.q.ring, NULL);
+#endif
 	munmap(s->map, s->map_len);
 	close(s->fd);
 	memset(s, 0, sizeof(*s));
@@ -1515,6 +1587,22 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 	return err;
 }
 
+/* Does a caller of the shared object set members that it does not have? */
+static inline int __tp4_unknown_options(const struct tp4_options *opt)
+{
+#ifdef __TP4_SHARED_OBJECT
+	const __u8 *bytes = (const __u8 *)opt;
+	size_t i;
+
+	for (i = sizeof(*opt); i < opt->size; i++)
+		if (bytes[i])
+			return 1;
+#else
+	(void)opt;
+#endif
+	return 0;
+}
+
 /**
  * tp4_open - create a socket with rings
  * @s: socket, which is overwritten
@@ -1543,7 +1631,7 @@ TP4_API int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 	s->fd = -1;
 	s->failed = TP4_IN_OPTIONS;
 	if (!rings || (!opt->area && !opt->mr_fd) ||
-	    (opt->headroom && opt->mr_fd))
+	    (opt->headroom && opt->mr_fd) || __tp4_unknown_options(opt))
 		return -EINVAL;
 	s->failed = TP4_IN_SOCKET;
 	if (!fd)
@@ -1586,8 +1674,10 @@ TP4_API int tp4_open(struct tp4_socket *s, const struct tp4_options *opt)
 			      opt->tx_nr);
 #ifdef TP4_DEBUG
 	/* The slots of a packed ring do not have frames of their own. */
-	s->rx.area = opt->packed ? NULL : opt->area;
-	s->tx.area = opt->area;
+	if (opt->rx_nr && !opt->packed)
+		__tp4_debug_set(s->rx.q.ring, opt->area);
+	if (opt->tx_nr)
+		__tp4_debug_set(s->tx.q.ring, opt->area);
 #endif
 	return 0;
 }

@@ -31,7 +31,7 @@ diff <(cat tpacket4.h tpacket4_device.h | grep -oE '\btp4_[a-z_]+\(' | sort -u) 
 make -s install-shared OUTPUT="$dir" DESTDIR="$dir" PREFIX=/opt/tp4 \
 	HEADERS="$HEADERS"
 diff <(sed -nE 's/^TP4_API .*\b(tp4_[a-z_]+)\(.*/\1/p' tpacket4.h \
-	tpacket4_device.h | sort -u) \
+	tpacket4_device.h libtpacket4.c | sort -u) \
 	<(nm -D --defined-only "$dir/opt/tp4/lib/libtpacket4.so" |
 		sed -n 's/.* T \(tp4_[a-z_]*\)@@TPACKET4_.*/\1/p' | sort -u)
 if command -v groff >/dev/null; then

@@ -89,7 +89,16 @@ class Options(c.Structure):
         ("meta", c.c_int),
         ("to_stack", c.c_int),
         ("protocol", c.c_uint16),
+        ("keep", c.c_int),
+        ("packed", c.c_int),
+        ("size", c.c_uint32),
     )
+
+
+class FutureOptions(c.Structure):
+    """struct tp4_options of a later version"""
+
+    _fields_ = (("now", Options), ("more", c.c_uint64))
 
 
 class Device(c.Structure):
@@ -179,6 +188,60 @@ def test_receive() -> None:
     lib.tp4_area_destroy(c.byref(area))
 
 
+def test_allocated() -> None:
+    """The program does not know how large the structures are."""
+    for name in "area", "socket", "queues":
+        new, free = getattr(lib, f"tp4_{name}_new"), getattr(lib, f"tp4_{name}_free")
+        new.restype = c.c_void_p
+        free.argtypes = (c.c_void_p,)
+        free(None)
+    for name in "rx", "tx":
+        getattr(lib, f"tp4_socket_{name}").restype = c.c_void_p
+        getattr(lib, f"tp4_socket_{name}").argtypes = (c.c_void_p,)
+    lib.tp4_queues_socket.restype = c.c_void_p
+    area, sock, queues = lib.tp4_area_new(), lib.tp4_socket_new(), lib.tp4_queues_new()
+    pointers = [c.c_void_p(where) for where in (area, sock, queues)]
+    err = lib.tp4_area_create(pointers[0], NR, 2048)
+    result(err == 0, "area in allocated memory", os.strerror(-err))
+    result(lib.tp4_socket_fd(pointers[1]) == -1, "not open")
+    opt = Options(rx_nr=NR, tx_nr=NR, area=c.cast(area, c.POINTER(Area)))
+    err = lib.tp4_open(pointers[1], c.byref(opt))
+    result(err == 0, "socket in allocated memory", os.strerror(-err))
+    free_slots = [
+        lib.tp4_ring_free(c.c_void_p(ring(sock)))
+        for ring in (lib.tp4_socket_rx, lib.tp4_socket_tx)
+    ]
+    result(free_slots == [NR, NR], "rings", free_slots)
+    result(os.fstat(lib.tp4_socket_fd(pointers[1])).st_ino > 0, "file descriptor")
+    err = lib.tp4_open_queues(pointers[2], 0, 1, c.byref(opt))
+    result(err == 0, "queues in allocated memory", os.strerror(-err))
+    found = [bool(lib.tp4_queues_socket(pointers[2], i)) for i in range(2)]
+    result(found == [True, False], "sockets of queues", found)
+    files = len(os.listdir("/proc/self/fd"))
+    for name, where in ("queues", queues), ("socket", sock), ("area", area):
+        getattr(lib, f"tp4_{name}_free")(where)
+    closed = files - len(os.listdir("/proc/self/fd"))
+    result(closed >= 3, "freeing closes", closed)
+
+
+def test_future_options() -> None:
+    """A later program works as long as it does not use what is new."""
+    area, sock = Area(), Socket()
+    lib.tp4_area_create(c.byref(area), NR, 2048)
+    opt = FutureOptions(Options(rx_nr=NR, area=c.pointer(area)), 0)
+    for size, more, want in (
+        (c.sizeof(FutureOptions), 0, 0),
+        (c.sizeof(FutureOptions), 1 << 56, -errno.EINVAL),
+        (0, 1, 0),
+        (c.sizeof(Options), 1, 0),
+    ):
+        opt.now.size, opt.more = size, more
+        err = lib.tp4_open(c.byref(sock), c.byref(opt))
+        result(err == want, f"options of {size} bytes, {more:#x} behind ours", err)
+        lib.tp4_close(c.byref(sock))
+    lib.tp4_area_destroy(c.byref(area))
+
+
 def test_memlock() -> None:
     """Without CAP_IPC_LOCK, the limit is named."""
     area, sock = Area(), Socket()
@@ -248,6 +311,8 @@ def main() -> int:
     print("TAP version 13")
     page = Path(sys.argv[1]).read_text()
     test_receive()
+    test_allocated()
+    test_future_options()
     test_memlock()
     test_device()
     test_strerror(page)
