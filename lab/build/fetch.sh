@@ -101,7 +101,9 @@ fetch_source() {
 }
 
 # unpack_program PACKAGE DIR SUITE...: unpacks a binary package, and those that it depends on
-# and this machine lacks, to DIR in the cache, from the first of these suites that has it
+# and this machine lacks, to DIR in the cache, from the first of these suites that has it.
+# Packages of the same family are unpacked if they are installed, too: all their files are
+# in one place on each machine.
 unpack_program() {
 	local package=$1 dir=$2 tmp=$CACHE/tmp.$1 suite names='' tool code
 
@@ -119,6 +121,10 @@ unpack_program() {
 	# Adds the backports to the lines for Debian's suite, in both formats
 	apt_lists "$tmp" deb "s/^Suites:.* $code\( .*\)\?\$/& $code-backports/
 s/^\(deb .*\) $code \(.*\)/&\n\1 $code-backports \2/"
+	awk -v RS= -v ORS='\n\n' -v "family=${package%%-*}" \
+		'$2 !~ "(^|-)" family "(-|$)"' /var/lib/dpkg/status \
+		>"$tmp/status"
+	echo "Dir::State::status \"$tmp/status\";" >>"$tmp/conf"
 	for suite; do
 		names=$(own_apt "$tmp" apt-get -s -t "$suite" --no-install-recommends \
 			install "$package" 2>>"$tmp/log" | awk '/^Inst/ { print $2 }') || :
