@@ -63,7 +63,7 @@ void live_zc_exit(void);
 
 /* xsk.c */
 int live_update_features(struct net_device *dev);
-int live_check_mtu(const struct net_device *dev, unsigned int mtu);
+int live_check_mtu(const struct net_device *dev, bool before);
 void live_xsk_exit(void);
 
 /* xdp.c */

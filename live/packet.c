@@ -149,12 +149,12 @@ LIVE_SAME(live_packet_create, packet_create);
 int live_packet_notifier(struct notifier_block *nb, unsigned long event,
 			 void *ptr)
 {
+	const struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 	int ret = packet_notifier(nb, event, ptr);
-	struct netdev_notifier_info_ext *info = ptr;
+	bool before = event == NETDEV_PRECHANGEMTU;
 
-	if (event == NETDEV_PRECHANGEMTU)
-		ret = notifier_from_errno(live_check_mtu(info->info.dev,
-							 info->ext.mtu));
+	if (before || event == NETDEV_CHANGEMTU)
+		ret = notifier_from_errno(live_check_mtu(dev, before));
 	module_put(THIS_MODULE);
 	return ret;
 }

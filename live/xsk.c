@@ -87,15 +87,15 @@ static const struct live_driver *live_find_driver(const struct net_device *dev)
 /* Check whether the driver would pass each packet as it is. Frames have @size
  * bytes, and room for @room.
  */
-static int live_check_driver(const struct net_device *dev, unsigned int mtu,
-			     u32 size, u32 room, bool only_sends)
+static int live_check_driver(const struct net_device *dev, u32 size, u32 room,
+			     bool only_sends)
 {
 	const struct live_driver *driver = live_find_driver(dev);
 
 	if (!driver || driver->to_stack > only_sends)
 		return 0;
 	room = ALIGN_DOWN(room, driver->unit);
-	if (mtu + XSK_TP4_PAD <= room)
+	if (dev->mtu + XSK_TP4_PAD <= room)
 		return 0;
 	if (size < PAGE_SIZE)
 		netdev_warn(dev, "tpacket4: %s of this kernel %s if they have more than %u bytes, in frames of %u; use frames of %lu bytes\n",
@@ -113,38 +113,50 @@ static int live_check_parms(const struct net_device *dev,
 	struct tp4_area_info area;
 
 	if (!parms->rx_opaque)
-		return live_check_driver(dev, dev->mtu, XSK_TP4_OWN_SIZE,
+		return live_check_driver(dev, XSK_TP4_OWN_SIZE,
 					 XSK_TP4_OWN_SIZE - XDP_PACKET_HEADROOM,
 					 true);
 	tp4_get_area(parms->rx_opaque, &area);
-	return live_check_driver(dev, dev->mtu, area.frame_size,
+	return live_check_driver(dev, area.frame_size,
 				 area.frame_size - area.headroom -
 				 XDP_PACKET_HEADROOM, false);
 }
 
 /**
- * live_check_mtu() - check an MTU that a device is about to get
+ * live_check_mtu() - check whether a device may get another MTU
  * @dev:	the device
- * @mtu:	the MTU
+ * @before:	it has the old one; the new one is not known
+ *
+ * The kernel restores the old MTU if the new one is refused. That is too late
+ * for a driver that crashes with long packets, whose MTU does not change then.
  *
  * Context: Under RTNL.
- * Return: 0, or -EMSGSIZE if the driver is wrong for it, as the log says.
+ * Return: 0, or -EBUSY or -EMSGSIZE if the driver is wrong for it, as the log
+ * says.
  */
-int live_check_mtu(const struct net_device *dev, unsigned int mtu)
+int live_check_mtu(const struct net_device *dev, bool before)
 {
+	const struct live_driver *driver = live_find_driver(dev);
 	const struct xsk_tp4 *t;
 	unsigned int i;
 	int err = 0;
 
-	if (!static_branch_unlikely(&xsk_tp4_key))
+	if (!driver || !static_branch_unlikely(&xsk_tp4_key))
 		return 0;
 	for (i = 0; !err && i < dev->num_rx_queues; i++) {
 		t = xsk_tp4_of_queue(dev, i);
-		if (t)
-			err = live_check_driver(dev, mtu, t->umem.chunk_size,
+		if (!t)
+			continue;
+		if (!before) {
+			err = live_check_driver(dev, t->umem.chunk_size,
 						t->umem.chunk_size -
 						t->umem.headroom -
 						XDP_PACKET_HEADROOM, t->nr_own);
+		} else if (driver->to_stack && t->nr_own) {
+			netdev_warn(dev, "tpacket4: %s of this kernel %s if they are long; the MTU stays while a socket only sends\n",
+				    driver->name, driver->does);
+			err = -EBUSY;
+		}
 	}
 	return err;
 }
