@@ -17,6 +17,7 @@
 #include <asm/ibt.h>
 #include <asm/orc_types.h>
 #include <linux/dma-mapping.h>
+#include <linux/filter.h>
 #include <linux/ftrace.h>
 #include <linux/linkage.h>
 #include <linux/list.h>
@@ -60,17 +61,22 @@ int live_map_redirect(struct xdp_sock *xs, struct xdp_buff *xdp)
 }
 LIVE_SAME(live_map_redirect, __xsk_map_redirect);
 
-/* Flush the pools of V4, and leave AF_XDP's sockets to the kernel. */
+/* Flush the pools of V4, and leave AF_XDP's sockets to the kernel. It has flushed
+ * the other maps, to which an XDP program has now redirected packets.
+ */
 void live_map_flush(struct list_head *flush_list)
 {
 	struct xdp_sock *xs, *tmp;
+	bool redirected = false;
 
 	list_for_each_entry_safe(xs, tmp, flush_list, flush_node) {
 		if (!xsk_is_tp4_sock(xs))
 			continue;
-		xsk_tp4_flush(xs->pool);
+		redirected |= xsk_tp4_flush(xs->pool);
 		__list_del_clearprev(&xs->flush_node);
 	}
+	if (unlikely(redirected))
+		xdp_do_flush();
 }
 LIVE_SAME(live_map_flush, __xsk_map_flush);
 
