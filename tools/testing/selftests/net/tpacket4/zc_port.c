@@ -967,22 +967,6 @@ TEST_F_TIMEOUT(port, not_started, 300)
 
 /* ---- XDP ---- */
 
-/* Packets that a device has received and dropped */
-static long dropped(const char *ifname)
-{
-	FILE *f = fopen("/proc/net/dev", "r");
-	char line[512], name[32];
-	long drops = -1, value;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, " %31[^:]: %*u %*u %*u %ld", name, &value) == 2 &&
-		    !strcmp(name, ifname))
-			drops = value;
-	if (f)
-		fclose(f);
-	return drops;
-}
-
 TEST_F_TIMEOUT(port, xdp, 300)
 {
 	static const unsigned int len[] = {

@@ -90,6 +90,22 @@ static inline int port_open(struct zc *z, const struct zc_cfg *cfg)
 	return err;
 }
 
+/* Packets that a device has received and dropped */
+static inline long dropped(const char *ifname)
+{
+	FILE *f = fopen("/proc/net/dev", "r");
+	char line[512], name[32];
+	long drops = -1, value;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, " %31[^:]: %*u %*u %*u %ld", name, &value) == 2 &&
+		    !strcmp(name, ifname))
+			drops = value;
+	if (f)
+		fclose(f);
+	return drops;
+}
+
 /* As every test finds the ports, whatever the one before has left. */
 static inline void ports(struct __test_metadata *_metadata)
 {

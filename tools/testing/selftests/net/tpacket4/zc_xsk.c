@@ -143,13 +143,14 @@ static void every_verdict(struct __test_metadata *_metadata, struct zc *z,
 		EXPECT_EQ(-EAGAIN, zc_recv(z, buf, sizeof(buf), 0));
 }
 
+/* XDP_REDIRECT is to the first entry of @map. */
 static void load_verdicts(struct __test_metadata *_metadata,
-			  struct xdp_keyed *x)
+			  struct xdp_keyed *x, int map)
 {
 	int i;
 
-	ASSERT_EQ(0, xdp_keyed_load(x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1),
-				    BPF_F_XDP_HAS_FRAGS));
+	ASSERT_LE(0, map);
+	ASSERT_EQ(0, xdp_keyed_load(x, map, BPF_F_XDP_HAS_FRAGS));
 	for (i = 0; i <= XDP_PASS_TO_KERNEL; i++)
 		ASSERT_EQ(0, xdp_set_action(x, i, i));
 }
@@ -162,7 +163,7 @@ TEST_F_TIMEOUT(xsk, own_program, 120)
 	struct xdp_keyed x;
 	char buf[2048];
 
-	load_verdicts(_metadata, &x);
+	load_verdicts(_metadata, &x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1));
 	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
 	EXPECT_TRUE(own_is_shown(if_b));
 	ASSERT_EQ(0, wait_for_carrier(if_a));
@@ -228,7 +229,7 @@ TEST_F_TIMEOUT(xsk, own_program_on_other_queues, 120)
 
 	if (is_virtio() || channels(2))
 		SKIP(return, "needs a second queue that gets IP packets only");
-	load_verdicts(_metadata, &x);
+	load_verdicts(_metadata, &x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1));
 	ASSERT_EQ(0, port_open(&self->b, &cfg));
 	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
 	fd_a = plain_listener(_metadata, if_a);
@@ -238,6 +239,219 @@ TEST_F_TIMEOUT(xsk, own_program_on_other_queues, 120)
 	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
 	close(fd_a);
 	close(fd_b);
+}
+
+/* Send a packet from the stack of if_a. */
+static void send_key(struct __test_metadata *_metadata, int fd, int act,
+		     unsigned int len)
+{
+	static char buf[BUF_SIZE];
+
+	fill_packet(buf, len, key_seq(act, len));
+	ASSERT_EQ((int)len, send(fd, buf, len, 0));
+}
+
+#define CPUMAP_NR	16	/* packets at a time: two of the map's batches */
+
+/* A thread gives the packets to the stack. */
+static void redirect_to_cpumap(struct __test_metadata *_metadata, struct zc *z,
+			       int fd_a)
+{
+	int map = bpf_map(BPF_MAP_TYPE_CPUMAP, 4, 1), fd_b, i, n, got;
+	static char buf[BUF_SIZE];
+	struct xdp_keyed x;
+	__u32 size = 192;
+
+	load_verdicts(_metadata, &x, map);
+	ASSERT_EQ(0, bpf_set(map, 0, &size));
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	fd_b = plain_listener(_metadata, if_b);
+	for (n = 60; n < 1514 - CPUMAP_NR; n += 20) {
+		for (i = n; i < n + CPUMAP_NR; i++) {
+			send_key(_metadata, fd_a, XDP_REDIRECT, i);
+			send_key(_metadata, fd_a, XDP_PASS, i);
+		}
+		for (i = n; i < n + CPUMAP_NR; i++) {
+			got = plain_recv(fd_b, buf, sizeof(buf), WAIT_MS);
+			ASSERT_TRUE(packet_ok(buf, got, i,
+					      key_seq(XDP_REDIRECT, i)));
+			got = zc_recv(z, buf, sizeof(buf), WAIT_MS);
+			ASSERT_TRUE(packet_ok(buf, got, i,
+					      key_seq(XDP_PASS, i)));
+		}
+	}
+	EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, sizeof(buf), QUIET_MS));
+	close(fd_b);
+}
+
+/* An AF_XDP socket only gets packets of its own queue, which is never V4's. */
+static void redirect_to_af_xdp(struct __test_metadata *_metadata, struct zc *z,
+			       int fd_a, const char *name, int queue)
+{
+	int map = bpf_map(BPF_MAP_TYPE_XSKMAP, 4, 1), xsk, i, got;
+	void *umem = pv4_new_area(XSK_UMEM);
+	static char buf[BUF_SIZE];
+	struct xdp_keyed x;
+	long before;
+
+	ASSERT_TRUE(umem != MAP_FAILED);
+	xsk = xsk_bind(name, queue, XDP_COPY, umem);
+	ASSERT_LE(0, xsk);
+	load_verdicts(_metadata, &x, map);
+	ASSERT_EQ(0, bpf_set(map, 0, &xsk));
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	EXPECT_EQ(-EBUSY, xsk_bind(if_b, 0, XDP_COPY, umem));
+	before = dropped(if_b);
+	ASSERT_LE(0, before);
+	for (i = 60; i < 80; i++) {
+		send_key(_metadata, fd_a, XDP_REDIRECT, i);
+		send_key(_metadata, fd_a, XDP_PASS, i);
+		got = zc_recv(z, buf, sizeof(buf), WAIT_MS);
+		ASSERT_TRUE(packet_ok(buf, got, i, key_seq(XDP_PASS, i)));
+	}
+	EXPECT_EQ(before + 20, dropped(if_b));
+	EXPECT_EQ(20U, bpf_get(x.counts, XDP_REDIRECT));
+	close(xsk);
+}
+
+TEST_F_TIMEOUT(xsk, own_program_redirects, 120)
+{
+	bool two = !is_virtio() && !channels(2);
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int fd;
+
+	ASSERT_EQ(0, port_open(&self->b, &cfg));
+	fd = plain_listener(_metadata, if_a);
+	redirect_to_cpumap(_metadata, &self->b, fd);
+	redirect_to_af_xdp(_metadata, &self->b, fd, if_a, 0);
+	if (two)
+		redirect_to_af_xdp(_metadata, &self->b, fd, if_b, 1);
+	EXPECT_TRUE(zc_books_balance(&self->b, NULL));
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(fd);
+}
+
+/* AF_XDP has another queue than V4, which comes and goes. */
+TEST_F_TIMEOUT(xsk, af_xdp_on_other_queue, 120)
+{
+	int map = bpf_map(BPF_MAP_TYPE_XSKMAP, 4, 1), fd_a, fd_b, i, n, got;
+	struct zc_cfg cfg = { .ifname = if_b, .n = 2 };
+	static char buf[BUF_SIZE];
+	struct xdp_keyed x;
+	struct xsk xsk;
+
+	if (is_virtio() || channels(2))
+		SKIP(return, "needs a second queue that gets IP packets only");
+	load_verdicts(_metadata, &x, map);
+	ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
+	for (i = 0; i < 3; i++) {
+		if (i == 1) {
+			zc_close(&self->b);
+			self->b.s.fd = -1;
+		} else {
+			ASSERT_EQ(0, port_open(&self->b, &cfg));
+		}
+		if (!i) {
+			ASSERT_EQ(0, xsk_open_mode(&xsk, if_b, XDP_ZEROCOPY |
+						   XDP_USE_NEED_WAKEUP, 4096));
+			ASSERT_EQ(0, bpf_set(map, 0, &xsk.fd));
+		}
+		ASSERT_EQ(0, wait_for_carrier(if_a));
+		ASSERT_EQ(0, wait_for_carrier(if_b));
+		fd_a = plain_listener(_metadata, if_a);
+		fd_b = plain_listener(_metadata, if_b);
+		for (n = 60; n < 1514; n += 20) {
+			send_key(_metadata, fd_a, XDP_REDIRECT, n);
+			got = xsk_recv(&xsk, buf, WAIT_MS);
+			ASSERT_TRUE(packet_ok(buf, got, n,
+					      key_seq(XDP_REDIRECT, n)));
+			send_key(_metadata, fd_a, XDP_PASS, n);
+			got = plain_recv(fd_b, buf, sizeof(buf), WAIT_MS);
+			ASSERT_TRUE(packet_ok(buf, got, n,
+					      key_seq(XDP_PASS, n)));
+		}
+		EXPECT_EQ(-EAGAIN, xsk_recv(&xsk, buf, QUIET_MS));
+		close(fd_a);
+		close(fd_b);
+	}
+	EXPECT_EQ(0, xdp_attach_native(if_b, -1));
+	close(xsk.fd);
+}
+
+/* Loads one of libxdp's programs: alw passes all packets, dny drops them. */
+static int libxdp_load(const char *name)
+{
+	return run("xdp-loader load -p /sys/fs/bpf/tpacket4 %s /usr/lib/*/bpf/xdpfilt_%s_eth.o",
+		   if_b, name);
+}
+
+static int libxdp_unload(const char *name)
+{
+	return run("xdp-loader unload %s -i $(xdp-loader status %s | awk '/%s/{print $4}')",
+		   if_b, if_b, name);
+}
+
+/* Check that all tools find a dispatcher that calls @n programs. */
+static bool libxdp_has(int n)
+{
+	return own_is_shown(if_b) &&
+	       !run("bpftool net show | grep '%s.*driver id'", if_b) &&
+	       !run("xdp-loader status %s | grep -c '=>' | grep -x %d", if_b,
+		    n);
+}
+
+static void expect_ring(struct __test_metadata *_metadata, struct zc *z, int fd,
+			int len)
+{
+	static char buf[BUF_SIZE];
+
+	send_key(_metadata, fd, XDP_PASS, 100);
+	EXPECT_EQ(len, zc_recv(z, buf, sizeof(buf),
+			       len < 0 ? QUIET_MS : WAIT_MS));
+}
+
+/* Several programs, which libxdp's dispatcher calls. With each one that comes or goes,
+ * a new dispatcher takes the place of the one before.
+ */
+TEST_F_TIMEOUT(xsk, dispatcher, 300)
+{
+	struct zc_cfg cfg = { .ifname = if_b, .n = 1 };
+	int fd, i;
+
+	if (access("/sys/kernel/btf/vmlinux", F_OK) || libxdp_load("alw") ||
+	    !libxdp_has(1)) {
+		xdp_attach_native(if_b, -1);
+		SKIP(return, "needs xdp-loader, bpftool and CONFIG_DEBUG_INFO_BTF");
+	}
+	fd = plain_listener(_metadata, if_a);
+	/* attached before there is a socket, then after */
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, port_open(&self->b, &cfg));
+		if (i)
+			ASSERT_EQ(0, libxdp_load("alw"));
+		EXPECT_TRUE(libxdp_has(1));
+		expect_ring(_metadata, &self->b, fd, 100);
+		ASSERT_EQ(0, libxdp_load("dny"));
+		EXPECT_TRUE(libxdp_has(2));
+		expect_ring(_metadata, &self->b, fd, -EAGAIN);
+		ASSERT_EQ(0, libxdp_unload("dny"));
+		EXPECT_TRUE(libxdp_has(1));
+		expect_ring(_metadata, &self->b, fd, 100);
+		if (i) {
+			ASSERT_EQ(0, run("xdp-loader unload -a %s", if_b));
+			EXPECT_FALSE(own_is_shown(if_b));
+			expect_ring(_metadata, &self->b, fd, 100);
+		}
+		zc_close(&self->b);
+		self->b.s.fd = -1;
+		if (!i) {
+			EXPECT_TRUE(libxdp_has(1));
+			ASSERT_EQ(0, run("xdp-loader unload -a %s", if_b));
+		}
+		EXPECT_FALSE(xdp_is_shown(if_b));
+	}
+	run("rm -r /sys/fs/bpf/tpacket4");
+	close(fd);
 }
 
 /* Functions of the driver would not find what they return. */
@@ -456,7 +670,7 @@ TEST_F_TIMEOUT(xsk, tx_alone_own_program, 120)
 	int fd_a, fd_b, i;
 	struct pv4 s;
 
-	load_verdicts(_metadata, &x);
+	load_verdicts(_metadata, &x, bpf_map(BPF_MAP_TYPE_DEVMAP, 4, 1));
 	for (i = 0; i < 2; i++) {
 		if (i)
 			ASSERT_EQ(0, xdp_attach_native(if_b, x.prog));
