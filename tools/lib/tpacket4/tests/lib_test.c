@@ -15,7 +15,7 @@
 #include <time.h>
 #include <sys/ioctl.h>
 #include <linux/if.h>
-#include <tpacket4.h>
+#include <tpacket4_device.h>
 
 #define NR		256u	/* descriptors in a ring */
 #define SIZE		2048u
@@ -1662,6 +1662,23 @@ static void busy_polling_receives(void)
 	CHECK(is_packet(tp4_data(&area, tp4_ring_at(&peer.rx, 4)), 100, 4));
 }
 
+static void some_drivers_take_the_link_down(void)
+{
+	const __u64 xsk = __TP4_NETDEV_XSK_ZEROCOPY;
+	const __u64 both = xsk | __TP4_NETDEV_TP4_ZEROCOPY;
+
+	CHECK_EQ(0, tp4_resets_link(ifindex));
+	CHECK_EQ(-ENODEV, tp4_resets_link(0));
+	CHECK_EQ(-ENODEV, tp4_resets_link(1 << 30));
+	CHECK_EQ(1, __tp4_resets_port("igb", both, XDP_ATTACHED_NONE));
+	CHECK_EQ(1, __tp4_resets_port("igb", xsk, XDP_ATTACHED_NONE));
+	CHECK_EQ(0, __tp4_resets_port("igb", xsk, XDP_ATTACHED_DRV));
+	CHECK_EQ(0, __tp4_resets_port("igb", 0, XDP_ATTACHED_NONE));
+	CHECK_EQ(0, __tp4_resets_port("i40e", both, XDP_ATTACHED_NONE));
+	CHECK_EQ(1, __tp4_resets_port("i40e", xsk, XDP_ATTACHED_NONE));
+	CHECK_EQ(0, __tp4_resets_port("virtio_net", both, XDP_ATTACHED_NONE));
+}
+
 #define TEST(name)	{ #name, name }
 
 static const struct {
@@ -1716,6 +1733,7 @@ static const struct {
 	TEST(sender_that_kicks_when_asked_loses_nothing),
 	TEST(end_of_zero_copy_is_an_error_of_each_frame),
 	TEST(busy_polling_receives),
+	TEST(some_drivers_take_the_link_down),
 	{ NULL, NULL }
 };
 

@@ -270,6 +270,8 @@ def test_device() -> None:
     result(device.queues == 1, "queue pairs", device.queues)
     err = lib.tp4_device(1 << 30, c.byref(device))
     result(err == -errno.ENODEV, "no such interface", err)
+    err = lib.tp4_resets_link(socket.if_nametoindex("tp4A"))
+    result(err == 0, "the link stays up", err)
 
 
 def rows(page: str) -> list[tuple[str, str]]:
