@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
+#include <tpacket4_device.h>
 
 #include "tp4.h"
 
@@ -96,6 +97,9 @@ int hold_main(int argc, char **argv)
 		return fail(argv[1], prog);
 	for (i = 1; i < argc; i++) {
 		ifindex = if_nametoindex(argv[i]);
+		if (tp4_resets_link(ifindex) > 0)
+			fprintf(stderr, "tp4: %s: the link goes down for some seconds, as the driver resets the port\n",
+				argv[i]);
 		err = ifindex ? attach(prog, ifindex) : -errno;
 		if (err < 0)
 			return fail(argv[i], err);

@@ -6,6 +6,7 @@
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/sockios.h>
+#include <tpacket4_device.h>
 
 #include "tpgen.h"
 
@@ -159,6 +160,17 @@ void port_open(struct worker *w, unsigned int rx_nr, unsigned int tx_nr,
 	check_at(e, cfg, "bind", TP4_IN_BIND);
 	if (rx_nr && !cfg->zerocopy && cfg->nr_threads > 1)
 		set_up_fanout(fd, cfg);
+}
+
+/**
+ * port_warn - say that zero-copy mode takes the link down, if it does
+ * @cfg: command line
+ */
+void port_warn(const struct config *cfg)
+{
+	if (cfg->zerocopy && tp4_resets_link(cfg->ifindex) > 0)
+		warnx("%s: the link goes down for some seconds, as the driver resets the port for zero-copy mode; \"tp4 hold %s\" keeps it up between programs",
+		      cfg->ifname, cfg->ifname);
 }
 
 /**

@@ -340,6 +340,8 @@ int search_main(const struct config *cfg, FILE *json)
 		errx(1, "%s: the speed of the link is unknown: give the highest rate (-R)",
 		     cfg->ifname);
 	prepare(cfg);
+	port_warn(&tx->cfg);
+	port_warn(&rx->cfg);
 	/* The processes end by signals to all; this one then prints the rest. */
 	set_signals(&set);
 	fprintf(table, "%8s %14s %14s %14s %7s  %s\n", "bytes", "packets/s",

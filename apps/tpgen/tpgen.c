@@ -392,6 +392,7 @@ int main(int argc, char **argv)
 	/* It may wait for another program, so signals still end the program. */
 	if (cfg.mode == MODE_REPLAY)
 		replay_load(&cfg, &capture);
+	port_warn(&cfg);
 	run_all(&r, &capture, NULL);
 	status = !write_reports(&r, json, plot);
 	status |= run_failed(&r);

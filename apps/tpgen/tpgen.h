@@ -450,6 +450,7 @@ unsigned int parse_list(const char *what, const char *s, unsigned int *list,
 /* port.c */
 void port_open(struct worker *w, unsigned int rx_nr, unsigned int tx_nr,
 	       unsigned int tx_frames, unsigned int frame_size);
+void port_warn(const struct config *cfg);
 void port_close(struct worker *w);
 void port_read_drops(struct worker *w);
 int port_kick(struct worker *w);

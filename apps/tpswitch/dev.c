@@ -9,6 +9,7 @@
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
+#include <tpacket4_device.h>
 
 #include "tpswitch.h"
 
@@ -815,6 +816,9 @@ int sw_dev_add(struct sw *sw, const char *spec, char *why, size_t len)
 		return -1;
 	}
 	sw->pool_spare -= dev->reserved;
+	if (dev->zerocopy && tp4_resets_link(dev->ifindex) > 0)
+		fprintf(stderr, "tpswitch: %s: the link goes down for some seconds, as the driver resets the port for zero-copy mode; \"tp4 hold %s\" keeps it up between programs\n",
+			name, name);
 	for (i = 0, err = 0; i < dev->nr && !err; i++) {
 		err = open_queue(sw, dev, i);
 		if (err)

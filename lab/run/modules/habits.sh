@@ -5,7 +5,8 @@
 #
 # Tests zero-copy mode by AF_XDP's driver interface in the guest, with the habits of AF_XDP's
 # drivers that habits.c has: for each of the lines below, or only those with these habits,
-# zc_port's tests of the contents, zc_xsk, or tests of habits_test.
+# zc_port's tests of the contents, zc_xsk, tests of habits_test, or which programs say that
+# the link goes down.
 # BUILD is the directory of the programs.
 
 set -uo pipefail
@@ -54,7 +55,65 @@ table() {
 	vlan habits habits_test -t tag_is_kept -t stripping_is_off
 	vlan_kfunc habits habits_test -t tag_is_kept
 	vlan_fixed habits habits_test -t not_supported
+	- habits link_notice 0
+	- igb link_notice 1
 	END
+}
+
+# says WANT PROGRAM: whether it has said that the link goes down: 1 line, or 0
+says() {
+	if [ "$(grep -c 'the link goes down' "$out")" = "$1" ]; then
+		echo "ok - $2"
+	else
+		echo "not ok - $2"
+		sed 's/^/# /' "$out"
+		rc=1
+	fi
+}
+
+# start READY COMMAND...: in the background, until the command READY succeeds
+start() {
+	local _
+
+	# not nsx(): its shell would get the signal
+	nsenter --net=/run/netns/v4habits "${@:2}" >"$out" 2>&1 &
+	pids+=($!)
+	for _ in {1..200}; do
+		! eval "$1" || return 0
+		sleep 0.1
+	done
+	sed 's/^/# /' "$out"
+	return 1
+}
+
+# stop_last: ends the program that was started last
+stop_last() {
+	kill "${pids[-1]}"
+	wait "${pids[-1]}"
+	unset 'pids[-1]'
+}
+
+# link_notice WANT: the programs say that the link goes down, unless the device has a program
+link_notice() {
+	local out=/run/link_notice pids=() ready="grep -q 'stays up' /run/link_notice"
+	local tx=("$BUILD/tpgen/tpgen" tx -q -n 1 -i v4a -z 0)
+	local hold=("$BUILD/tp4/tp4" hold v4a)
+	local switch=("$BUILD/tpswitch/tpswitch" -S /run/link_notice.sock zc:v4a)
+
+	nsx "${tx[@]}" >"$out" 2>&1
+	says "$1" 'tpgen'
+	start "$ready" "${hold[@]}" || rc=1
+	says "$1" 'tp4 hold'
+	nsx "${tx[@]}" >"$out" 2>&1
+	says 0 'tpgen, while the link is held'
+	stop_last
+	rm -f /run/link_notice.sock
+	start '[ -S /run/link_notice.sock ]' "${switch[@]}" || rc=1
+	says "$1" 'tpswitch'
+	start "$ready" "${hold[@]}" || rc=1
+	says 0 'tp4 hold, while the switch has the device'
+	stop_last
+	stop_last
 }
 
 # run HABITS DRIVER PROGRAM OPTION...
@@ -69,7 +128,11 @@ run() {
 	printf 'link set %s netns v4habits\n' v4a v4b | ip -batch - &&
 		printf 'link set %s promisc on mtu 1500 up\n' v4a v4b |
 		ip -n v4habits -batch - || return
-	TPACKET4_FAST=1 TPACKET4_PORT_MTU=$mtu nsx "$program" "${@:4}" || rc=1
+	if [ "$3" = link_notice ]; then
+		link_notice "$4"
+	else
+		TPACKET4_FAST=1 TPACKET4_PORT_MTU=$mtu nsx "$program" "${@:4}" || rc=1
+	fi
 	modprobe -r habits || rc=1
 }
 
