@@ -37,7 +37,11 @@ func forward(device string, count, queue int) error {
 	fmt.Fprintln(os.Stderr, "ready")
 	forwarded := 0
 	for forwarded < count || s.Tx.Pending() > 0 {
-		batch := s.Rx.Peek(64)
+		most := 64
+		if forwarded >= count {
+			most = 0 // what was sent comes back, and no more is taken
+		}
+		batch := s.Rx.Peek(most)
 		for i := 0; i < batch.Len(); i++ {
 			if data := batch.Data(i); len(data) >= 12 {
 				to := [6]byte(data)
