@@ -10,6 +10,7 @@ use std::time::Duration;
 use tpacket4::{Area, Socket};
 
 const FRAMES: u32 = 2048;
+const BATCH: usize = 64;
 
 fn main() -> io::Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -36,22 +37,25 @@ fn main() -> io::Result<()> {
     eprintln!("ready");
     let mut forwarded = 0;
     while forwarded < count {
-        let mut received = socket.rx.peek(64);
+        let mut received = socket.rx.peek(BATCH);
         let n = received.len();
         for i in 0..n {
-            if let Some((to, from)) = received.data_mut(i).split_at_mut_checked(6) {
-                if from.len() >= 6 {
-                    to.swap_with_slice(&mut from[..6]);
-                }
+            if let Some(addresses) = received.data_mut(i).first_chunk_mut::<12>() {
+                let (to, from) = addresses.split_at_mut(6);
+                to.swap_with_slice(from);
             }
         }
+        let mut sent = 0;
         if n > 0 {
-            forwarded += received.forward(&mut socket.tx) as u64;
+            sent = received.forward(&mut socket.tx);
+            forwarded += sent as u64;
         }
-        if socket.tx.pending() > 0 && (queue.is_none() || socket.need_kick()) {
+        // While more packets wait, they are sent with those.
+        let last = n < BATCH || sent < n;
+        if last && socket.tx.pending() > 0 && (queue.is_none() || socket.need_kick()) {
             socket.kick()?;
         }
-        let refilled = socket.tx.peek(64).refill(&mut socket.rx);
+        let refilled = socket.tx.peek(BATCH).refill(&mut socket.rx);
         if n == 0 && refilled == 0 {
             socket.wait_readable(Some(Duration::from_millis(100)))?;
         }

@@ -177,9 +177,14 @@ impl Desc {
 
     /// Of a slot that the program owns
     #[inline]
+    pub fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Of a slot that the program owns
+    #[inline]
     pub fn read(&self) -> (u64, Word) {
-        let idx = self.idx.load(Ordering::Relaxed);
-        (idx, Word(self.word.load(Ordering::Relaxed)))
+        (self.idx.load(Ordering::Relaxed), self.word())
     }
 
     /// Fill a slot that the program owns, and pass it to the kernel.

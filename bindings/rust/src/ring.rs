@@ -334,8 +334,9 @@ impl<'a> Received<'a> {
     /// on the Tx ring. Returns how many slots; the others stay.
     #[inline]
     pub fn forward(self, tx: &mut TxRing) -> usize {
-        let good = (0..self.len())
-            .take_while(|i| self.slot(*i).1.error() == 0)
+        let first = self.ring.taken;
+        let good = (0..self.n)
+            .take_while(|i| self.ring.at(first.wrapping_add(*i)).word().error() == 0)
             .count();
         self.ring.move_to(&mut tx.ring, good as u32, true) as usize
     }

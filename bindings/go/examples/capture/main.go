@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strconv"
@@ -36,7 +37,9 @@ func capture(device, name string, count int) error {
 	if err != nil {
 		return err
 	}
-	w := pcapgo.NewWriterNanos(file)
+	// It writes the header and the data of each packet by themselves.
+	out := bufio.NewWriterSize(file, 1<<16)
+	w := pcapgo.NewWriterNanos(out)
 	if err := w.WriteFileHeader(65536, layers.LinkTypeEthernet); err != nil {
 		return err
 	}
@@ -54,6 +57,9 @@ func capture(device, name string, count int) error {
 		if err := w.WritePacket(ci, data); err != nil {
 			return err
 		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
 	}
 	stats, err := s.Stats()
 	if err != nil {

@@ -13,7 +13,10 @@ import (
 	"tpacket4.example/go"
 )
 
-const frames = 2048
+const (
+	frames    = 2048
+	batchSize = 64
+)
 
 func forward(device string, count, queue int) error {
 	area, err := tpacket4.NewArea(frames, 2048)
@@ -37,7 +40,7 @@ func forward(device string, count, queue int) error {
 	fmt.Fprintln(os.Stderr, "ready")
 	forwarded := 0
 	for forwarded < count || s.Tx.Pending() > 0 {
-		most := 64
+		most := batchSize
 		if forwarded >= count {
 			most = 0 // what was sent comes back, and no more is taken
 		}
@@ -49,13 +52,16 @@ func forward(device string, count, queue int) error {
 				copy(data[6:], to[:])
 			}
 		}
-		forwarded += batch.Forward(&s.Tx)
-		if s.Tx.Pending() > 0 {
+		sent := batch.Forward(&s.Tx)
+		forwarded += sent
+		// While more packets wait, they are sent with those.
+		last := batch.Len() < batchSize || sent < batch.Len()
+		if last && s.Tx.Pending() > 0 && (queue < 0 || s.NeedKick()) {
 			if err := s.Kick(); err != nil {
 				return err
 			}
 		}
-		if s.Tx.Peek(64).Refill(&s.Rx) == 0 && batch.Len() == 0 {
+		if s.Tx.Peek(batchSize).Refill(&s.Rx) == 0 && batch.Len() == 0 {
 			if err := s.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 				return err
 			}
