@@ -410,8 +410,8 @@ static void expect_ring(struct __test_metadata *_metadata, struct zc *z, int fd,
 			       len < 0 ? QUIET_MS : WAIT_MS));
 }
 
-/* Several programs, which libxdp's dispatcher calls. With each one that comes or goes,
- * a new dispatcher takes the place of the one before.
+/* Several programs, which libxdp's dispatcher calls. With each one that comes or
+ * goes, a new dispatcher takes the place of the one before.
  */
 TEST_F_TIMEOUT(xsk, dispatcher, 300)
 {
