@@ -62,8 +62,11 @@ def loadable(plugin: str) -> str:
     path = Path(plugin).resolve()
     if not any(parent.stat().st_mode & stat.S_IWOTH for parent in path.parents):
         return str(path)
-    copy = Path("/run", f"{path.parent.name}-{path.name}")
-    shutil.copy(path, copy)
+    run_dir = Path("/run")
+    run_dir.chmod(0o755)  # as it is on machines of users
+    copy = run_dir / f"{path.parent.name}-{path.name}"
+    if not copy.exists():  # or another testpmd runs it
+        shutil.copy(path, copy)
     return str(copy)
 
 
