@@ -108,7 +108,7 @@ link_notice() {
 	says 0 'tpgen, while the link is held'
 	stop_last
 	rm -f /run/link_notice.sock
-	start '[ -S /run/link_notice.sock ]' "${switch[@]}" || rc=1
+	start 'nsx ip link show v4a | grep -q xdp' "${switch[@]}" || rc=1
 	says "$1" 'tpswitch'
 	start "$ready" "${hold[@]}" || rc=1
 	says 0 'tp4 hold, while the switch has the device'
