@@ -30,12 +30,14 @@ FAST = ["TPACKET4_FAST=1"]
 # Two CPUs are possible, or devices could not have two queues.
 ONE_CPU = ["--append", "maxcpus=1"]
 # The short cases of zc_port. The others hardly depend on the kind of ring.
-VIRTIO_SHORT = "-v both -v units -t offloads -t xdp -t one_ring -t kill_under_load"
+VIRTIO_SHORT = "-v both -t offloads -t xdp -t one_ring -t kill_under_load"
 VIRTIO_SHORT += (
     " -t unplug_under_load -t stopped -t not_started -t empty_ring_needs_kick"
 )
 # Only taps have offloads.
 VIRTIO_TAP = "-v both -t offloads -t copies_have_offloads"
+# The members' kinds of memory are the core's, and tpacket4_zc_fanout tests them.
+VIRTIO_FANOUT = "-v swap_meta -v native"
 # A device without mergeable buffers has packets of one frame.
 VIRTIO_SMALL = "-t one_frame_per_packet -t offloads"
 # DMA goes to bounce buffers, so the driver must sync what it reads and writes.
@@ -47,7 +49,9 @@ SUSPENDABLE = "[ ! -e /sys/power/pm_test ] || modprobe stay_up || exit"
 # The model sends so slowly that a short ring is full.
 SLOW_TX = "xl710,tx-burst=4,tx-delay=100000"
 FULL_RING = "-t stack_sends_with_full_ring"
-XL710_DEBUG_CASES = "TP4_TESTS=-v both -v units -v reset -t kill_under_load -t metadata -t xdp -t devmem"
+XL710_DEBUG_CASES = (
+    "TP4_TESTS=-v both -v reset -t kill_under_load -t metadata -t xdp -t devmem"
+)
 # The cases of xl710-pairs in which two queues share a vector, in which there are three
 # queues (and as many CPUs), and in which, without MSI-X, there is one queue.
 SHARED_VECTOR = "other_pairs_of_the_vector_go_on"
@@ -314,13 +318,14 @@ def find_virtio_tests(long: bool) -> Iterator[Test]:
     dma = "virtio,iommu_platform=on,disable-legacy=on"
     small = f"{'-f contents' if long else '-v both'} {VIRTIO_SMALL}"
     short, tap = ("", "") if long else (VIRTIO_SHORT, VIRTIO_TAP)
+    fanout = "" if long else VIRTIO_FANOUT
     kinds = {
         "split": ("virtio", [], short),
         "packed": ("virtio,packed=on", [], short),
         "dma": (dma, [], short),
         "small": ("virtio,mrg_rxbuf=off", [mtu], small),
         "tap": ("virtio-tap,rss=on,hash=on", [valid], tap),
-        "fanout": ("virtio", ["TPACKET4_PORT_TEST=zc_fanout"], ""),
+        "fanout": ("virtio", ["TPACKET4_PORT_TEST=zc_fanout"], fanout),
         "queues": ("virtio-tap,mq=on,vectors=10", [], "-t xdp_shares_queues"),
         "stamp": ("virtio", ["TPACKET4_PORT_TEST=zc_stamp"], ""),
     }

@@ -25,6 +25,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import sys
 import tempfile
 import threading
@@ -86,7 +87,29 @@ class Progress:
                 )
 
 
+class Limit:
+    """After so many minutes no test begins."""
+
+    def __init__(self) -> None:
+        self.minutes = 0.0  # no limit
+
+    def is_over(self) -> bool:
+        passed = time.monotonic() - progress.start
+        return 0 < self.minutes * 60 <= passed
+
+    def leave_out(self, where: str, tests: list[Test]) -> Result:
+        result = Result()
+        for test in tests:
+            result.skip(test.name)
+        names = " ".join(test.name for test in tests)
+        progress.say(
+            f"{where:6} skipped, as {self.minutes:g} minutes are over: {names}"
+        )
+        return result
+
+
 progress = Progress()
+limit = Limit()
 boot_options: list[str] = []  # of lab/run/vm, for each boot
 
 
@@ -205,6 +228,12 @@ def run_boot(
         line = raw.decode(errors="replace").replace("\r", "")
         if line.startswith("@@ begin "):
             settle()
+            if limit.is_over():
+                proc.signal_group(process, signal.SIGTERM)
+                process.stdout.read()
+                proc.finish(process)
+                total.add(limit.leave_out(kernel, left))
+                return total, [], spare
             start = time.monotonic() if current else start
             current, code, said = left.pop(0), 125, ""
             progress.running[f"{kernel} {current.name}"] = time.monotonic()
@@ -238,6 +267,9 @@ def run_group(where: str, tests: list[Test]) -> Result:
     """Run tests on the host, or in as few boots as they live through."""
     total, spare = Result(), 2
     while tests:
+        if limit.is_over():
+            total.add(limit.leave_out(where, tests))
+            break
         if where == "host":
             result, tests = run_host(tests[0]), tests[1:]
         else:
@@ -345,6 +377,12 @@ def main() -> int:
         default=os.getenv("KERNELS"),
         help="default: KERNELS, or plain, debug, and, without --long, um and umdebug",
     )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=os.getenv("TEST_MINUTES") or 0,
+        help="begin no test after so many minutes (default: TEST_MINUTES, or no limit)",
+    )
     parser.add_argument("--list", action="store_true", help="list the tests")
     parser.add_argument("--long", action="store_true", help="run long tests in full")
     parser.add_argument(
@@ -362,6 +400,7 @@ def main() -> int:
     if args.check:
         return 0
     total = Result()
+    limit.minutes = args.minutes
     proc.stop_on_signals()
     if not args.long:
         boot_options.extend(EXPEDITED)

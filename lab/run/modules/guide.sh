@@ -4,8 +4,8 @@
 #	lab/run/modules/guide.sh [MODE...]
 #
 # Tests guide.c, the driver of the guide to V4 for authors of drivers, in the guest: for each
-# of its modes (default: 0 1 2), zc_port's tests of the contents and of XDP, guide_test, and
-# tpgen's test of hardware time stamps.
+# of its modes (default: 0 1 2), zc_port's tests of the contents (fewer with a MODE) and of
+# XDP, guide_test, and tpgen's test of hardware time stamps.
 # BUILD is the directory of the programs.
 
 set -uo pipefail
@@ -15,7 +15,8 @@ case ${1:-} in
 	exit
 	;;
 esac
-[ $# -gt 0 ] || set -- 0 1 2
+contents=(-v both -v units)
+[ $# -gt 0 ] || { set -- 0 1 2; contents=(-f contents); }
 tpgen=$(dirname "$0")/../../../apps/tpgen/tests/guest.py
 port=$BUILD/selftests/net/tpacket4/zc_port
 export TPACKET4_PORTS=1
@@ -36,7 +37,7 @@ for mode in "$@"; do
 		nsx ip link set $name promisc on mtu 9000 up
 	done
 	echo "# mode $mode"
-	nsx "$port" "${without[@]}" -f contents -t to_stack -t stopped -t xdp || rc=1
+	nsx "$port" "${without[@]}" "${contents[@]}" -t to_stack -t stopped -t xdp || rc=1
 	# zc_port has lowered the MTU.
 	for name in v4a v4b; do
 		nsx ip link set $name mtu 9000
