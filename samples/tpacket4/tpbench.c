@@ -239,6 +239,20 @@ static void set_queues(struct config *cfg)
 		cfg->zerocopy = cfg->first_queue + 1;
 }
 
+/* Say that zero-copy mode takes the link down, if it does. */
+static void warn_of_reset(const struct config *cfg)
+{
+	int i;
+
+	if (!cfg->zerocopy || cfg->version != 4)
+		return;
+	for (i = 0; i < 2 && cfg->ifname[i]; i++) {
+		if (tp4_resets_link(if_nametoindex(cfg->ifname[i])) > 0)
+			warnx("%s: the link goes down for some seconds, as the driver resets the port",
+			      cfg->ifname[i]);
+	}
+}
+
 /* Check for conflicting options, and set dependent ones. */
 static void check(struct config *cfg)
 {
@@ -415,6 +429,7 @@ static void parse(struct config *cfg, int argc, char **argv)
 	if (optind != argc)
 		errx(2, "unexpected argument '%s', see --help", argv[optind]);
 	check(cfg);
+	warn_of_reset(cfg);
 	if (cfg->count && !duration)
 		cfg->duration = 0;
 	if (!warmup)

@@ -102,6 +102,8 @@ link_notice() {
 
 	nsx "${tx[@]}" >"$out" 2>&1
 	says "$1" 'tpgen'
+	nsx "$BUILD/tpbench/tpbench" -q -i v4a -v 4 -z 0 -t -d 0.1 >"$out" 2>&1
+	says "$1" 'tpbench'
 	start "$ready" "${hold[@]}" || rc=1
 	says "$1" 'tp4 hold'
 	nsx "${tx[@]}" >"$out" 2>&1

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include <tpacket4.h>
+#include <tpacket4_device.h>
 
 #include <bus_vdev_driver.h>
 #include <ethdev_driver.h>

@@ -583,6 +583,9 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	if (err)
 		return fail(port, pair, "PACKET_IGNORE_OUTGOING", strerror(-err));
 	if (port->zerocopy && broker < 0) {
+		if (!i && tp4_resets_link(port->ifindex) > 0)
+			LOG(NOTICE, "%s: the link goes down for some seconds, as the driver resets the port",
+			    port->iface);
 		err = tp4_zerocopy(s, port->start_queue + i + 1);
 		if (err)
 			return fail(port, pair, "zero-copy mode",
