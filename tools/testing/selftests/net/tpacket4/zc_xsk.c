@@ -274,10 +274,12 @@ static void redirect_to_cpumap(struct __test_metadata *_metadata, struct zc *z,
 		for (i = n; i < n + CPUMAP_NR; i++) {
 			got = plain_recv(fd_b, buf, sizeof(buf), WAIT_MS);
 			ASSERT_TRUE(packet_ok(buf, got, i,
-					      key_seq(XDP_REDIRECT, i)));
+					      key_seq(XDP_REDIRECT, i)))
+				TH_LOG("redirected packet %d: got %d", i, got);
 			got = zc_recv(z, buf, sizeof(buf), WAIT_MS);
 			ASSERT_TRUE(packet_ok(buf, got, i,
-					      key_seq(XDP_PASS, i)));
+					      key_seq(XDP_PASS, i)))
+				TH_LOG("passed packet %d: got %d", i, got);
 		}
 	}
 	EXPECT_EQ(-EAGAIN, plain_recv(fd_b, buf, sizeof(buf), QUIET_MS));
