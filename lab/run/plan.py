@@ -278,6 +278,15 @@ def find_port_tests(kind: str, driver: str, long: bool, *vm: str) -> Iterator[Te
         yield Test(f"{kind}-dpdk", command, vm=[*vm])
 
 
+def find_xsk_dpdk_test() -> Iterator[Test]:
+    """net_tpacket4 on a driver that V4 uses by AF_XDP's interface"""
+    if is_built(PLUGIN):
+        command = [*PYTHON, DPDK_TESTS / "devices.py", PLUGIN.parent, "i40e"]
+        command += ["forwarding", "restart", "side_by_side"]
+        vm = ["--nic", "xl710", "--append", "load=afxdp_only", "--qemu"]
+        yield Test("xl710-xsk-dpdk", command, vm=vm)
+
+
 def find_pcap_tests(long: bool) -> Iterator[Test]:
     """Those of ports/libpcap, where that is built."""
     if not is_built(PCAP / "lib"):
@@ -423,6 +432,7 @@ def find_xl710_tests(kernel: str, long: bool) -> list[Test]:
         test("tp4", "stamp", "xl710", "TP4_PARTS=stamp"),
         test("tp4", "tp4-slow", SLOW_TX, "TP4_PARTS=ports", f"TP4_TESTS={FULL_RING}"),
         *find_port_tests("xl710", "i40e", long, "--nic", "xl710", "--qemu"),
+        *find_xsk_dpdk_test(),
     ]
     if BASE != BASES[0]:  # which cannot lease queues
         tests.append(test("tp4", "netkit", "xl710", "TP4_PARTS=netkit"))

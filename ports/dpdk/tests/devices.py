@@ -11,7 +11,7 @@ testpmd.py, which run on a veth pair. Output is TAP.
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,6 +87,14 @@ def test_restart() -> None:
         pmd.quit()
 
 
+def test_side_by_side() -> None:
+    """The driver uses AF_XDP's interface, for which mbufs are no frames."""
+    with cable(), Testpmd(both(), ("--forward-mode=io",)) as pmd:
+        pmd.quit()
+        said = pmd.log.count("its driver cannot use mbufs in place")
+        result(said == 2, "a notice that packets are copied", pmd.log[-2000:])
+
+
 def test_segment() -> None:
     features = subprocess.run(
         ["ethtool", "-k", "v0"], check=True, capture_output=True, text=True
@@ -108,13 +116,15 @@ def main() -> None:
     testpmd.veth = programs.veth = cable
     # The driver is installed.
     sys.argv[1] = ""
-    tests = (
+    tests: tuple[Callable[[], None], ...] = (
         test_forwarding,
         test_restart,
         test_segment,
         programs.test_held,
         programs.test_monitor,
     )
+    if Path("/sys/module/afxdp_only").exists():
+        tests += (test_side_by_side,)
     testpmd.run_tests(tests, sys.argv[3:])
 
 

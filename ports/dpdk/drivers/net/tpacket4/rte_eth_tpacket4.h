@@ -139,6 +139,7 @@ struct port {
 	bool removed;		/* the application has been told */
 	bool offered;		/* secondary processes can get the sockets */
 	bool copied;		/* packets are copied to an area of the primary process */
+	bool no_mbufs;		/* for the kernel's driver cannot use mbufs in place */
 };
 
 /* The socket of a queue pair in this process */

@@ -525,7 +525,10 @@ start_busy_poll(const struct port *port, const struct tp4_socket *s, int broker)
 	return err;
 }
 
-/* With a socket @fd of a broker, or -1 */
+/*
+ * With a socket @fd of a broker, or -1. Returns -EOPNOTSUPP if the device does not support
+ * zero-copy mode, or not with mbufs in place.
+ */
 static int
 open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 {
@@ -545,7 +548,7 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	int err;
 
 	pair->tx_stalled = false;
-	pair->shared = first ? get_pool_area(first->pool, &port->broker) : NULL;
+	pair->shared = first && !port->no_mbufs ? get_pool_area(first->pool, &port->broker) : NULL;
 	if (pair->shared) {
 		opt.mr_fd = pair->shared->fd;
 	} else {
@@ -603,6 +606,8 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	if (rx && port->zerocopy && !pair->shared)
 		tp4_ring_fill(&rx->ring, 0, rx->nr);
 	err = tp4_bind(s, port->ifindex);
+	if (err == -EOPNOTSUPP && port->zerocopy && pair->shared)
+		return err;
 	if (err)
 		return fail(port, pair, !port->zerocopy ? "bind()" :
 			    err == -EOPNOTSUPP ? "zero-copy mode (try zerocopy=0)" :
@@ -611,6 +616,8 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	/* bind() would check the privileges of this process. */
 	if (port->zerocopy && broker >= 0) {
 		err = ask_broker(broker, SOL_PACKET, PACKET_ZEROCOPY, port->start_queue + i + 1);
+		if (err == -EOPNOTSUPP && pair->shared)
+			return err;
 		if (err)
 			return fail(port, pair, "zero-copy mode, by the broker",
 				    tp4_strerror(TP4_IN_ZEROCOPY, err));
@@ -630,8 +637,8 @@ open_pair(struct rte_eth_dev *dev, unsigned int i, int fd, int broker)
 	return 0;
 }
 
-int
-tpacket4_start_pair(struct rte_eth_dev *dev, unsigned int i)
+static int
+try_pair(struct rte_eth_dev *dev, unsigned int i)
 {
 	const struct port *port = dev->data->dev_private;
 	int fd = -1, broker = -1, err;
@@ -644,6 +651,25 @@ tpacket4_start_pair(struct rte_eth_dev *dev, unsigned int i)
 	err = open_pair(dev, i, fd, broker);
 	if (broker >= 0)
 		close(broker);
+	return err;
+}
+
+int
+tpacket4_start_pair(struct rte_eth_dev *dev, unsigned int i)
+{
+	struct port *port = dev->data->dev_private;
+	int err = try_pair(dev, i);
+
+	if (err != -EOPNOTSUPP)
+		return err;
+	/* AF_XDP's drivers want frames side by side. */
+	tpacket4_stop_pair(&port->pairs[i], rx_of(dev, i), tx_of(dev, i));
+	port->no_mbufs = true;
+	err = try_pair(dev, i);
+	port->no_mbufs = !err;
+	if (!err)
+		LOG(NOTICE, "%s: packets are copied: its driver cannot use mbufs in place",
+		    port->iface);
 	return err;
 }
 
