@@ -1058,7 +1058,7 @@ TEST_F_TIMEOUT(port, xdp, 300)
 		ASSERT_EQ(100, send(fd_a, buf, 100, 0));
 	}
 	EXPECT_EQ(-EAGAIN, plain_recv(fd_d, buf, BUF_SIZE, QUIET_MS));
-	EXPECT_EQ(before + 3, dropped(if_b));
+	EXPECT_EQ(before + 3, wait_for_drops(if_b, before + 3));
 	EXPECT_TRUE(zc_books_balance(&z, NULL));
 	EXPECT_EQ(z.s.rx.size, z.s.rx.avail - z.s.rx.used);
 	EXPECT_EQ(0, xdp_attach_native(if_b, -1));

@@ -106,6 +106,20 @@ static inline long dropped(const char *ifname)
 	return drops;
 }
 
+/* Waits until a device has dropped @nr packets: it counts them after it has
+ * published those behind them.
+ */
+static inline long wait_for_drops(const char *ifname, long nr)
+{
+	__u64 end = now_ms() + WAIT_MS;
+	long drops;
+
+	do {
+		drops = dropped(ifname);
+	} while (drops >= 0 && drops < nr && now_ms() < end && !usleep(1000));
+	return drops;
+}
+
 /* As every test finds the ports, whatever the one before has left. */
 static inline void ports(struct __test_metadata *_metadata)
 {

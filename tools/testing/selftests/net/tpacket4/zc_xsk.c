@@ -311,7 +311,7 @@ static void redirect_to_af_xdp(struct __test_metadata *_metadata, struct zc *z,
 		got = zc_recv(z, buf, sizeof(buf), WAIT_MS);
 		ASSERT_TRUE(packet_ok(buf, got, i, key_seq(XDP_PASS, i)));
 	}
-	EXPECT_EQ(before + 20, dropped(if_b));
+	EXPECT_EQ(before + 20, wait_for_drops(if_b, before + 20));
 	EXPECT_EQ(20U, bpf_get(x.counts, XDP_REDIRECT));
 	close(xsk);
 }
