@@ -23,7 +23,7 @@ PCAP, PCAP_TESTS = BUILD / "pcap", TOP / "ports/libpcap/tests"
 PLUGIN, DPDK_TESTS = BUILD / "dpdk/librte_net_tpacket4.so", TOP / "ports/dpdk/tests"
 QEMU, QEMU_TEST = BUILD / "qemu", TOP / "ports/qemu/tests/net.py"
 PYTHON = ["python3", "-B"]
-PAGE = TOP / "Documentation/networking/tpacket4.rst"
+MAN = TOP / "tools/lib/tpacket4/tpacket4.7"
 # Selftests shorten loops on a kernel that is slow without being a debug kernel, and for
 # coverage, where a second visit of a line adds nothing.
 FAST = ["TPACKET4_FAST=1"]
@@ -237,7 +237,7 @@ def find_lib_tests() -> list[Test]:
         "lib-old-program": [ON_VETH, "./old_program", "tp4A", "tp4B"],
         "lib-examples": [ON_VETH, tests / "examples.sh"],
         "lib-ringtest": [tests / "ringtest.sh"],
-        "lib-shared-object": [ON_VETH, tests / "shared_object.py", PAGE],
+        "lib-shared-object": [ON_VETH, tests / "shared_object.py", MAN],
     }
     return [Test(*item, cwd=BUILD / ARCH / "lib") for item in commands.items()]
 

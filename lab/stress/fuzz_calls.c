@@ -11,7 +11,7 @@
 
 #define NR_ERRNOS	134		/* EHWPOISON is the last one */
 
-/* Errors of calls that V4 adds or changes are documented in tpacket4.rst. A slot
+/* Errors of calls that V4 adds or changes are documented in tpacket4(7). A slot
  * without a packet socket gives EBADF, ENOTSOCK or ENOPROTOOPT, a bad pointer
  * EFAULT.
  */

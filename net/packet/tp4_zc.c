@@ -408,8 +408,7 @@ static int tp4_zc_change(struct packet_sock *po, int n)
  * @optlen:	size of @optval
  *
  * Context: Process context, may sleep; takes the socket lock, then RTNL.
- * Return: 0 or an error, see the table in
- * Documentation/networking/tpacket4.rst.
+ * Return: 0 or an error, see tpacket4(7).
  */
 int tp4_zc_setsockopt(struct sock *sk, sockptr_t optval, unsigned int optlen)
 {

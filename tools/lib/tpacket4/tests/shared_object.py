@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Uses ./libtpacket4.so.1 from Python on the veth pair tp4A, tp4B; to be called by
-on_veth.sh: shared_object.py TPACKET4.RST, the page whose table of errors
-tp4_strerror() must know.
+on_veth.sh: shared_object.py TPACKET4.7, the manual page whose errors tp4_strerror()
+must know.
 """
 
 import ctypes as c
@@ -112,7 +112,7 @@ class Device(c.Structure):
     )
 
 
-# enum tp4_where, by the calls of the page's table
+# enum tp4_where, by the calls of the manual page
 WHERE = {
     "PACKET_VERSION": 2,
     "PACKET_MEMREG": 3,
@@ -122,8 +122,9 @@ WHERE = {
     "bind()": 7,
     "PACKET_ZEROCOPY": 8,
     "sendto()": 9,
-    "``error`` on Rx": 11,
-    "``error`` on Tx": 12,
+    "SO_ERROR": 10,
+    "error of Rx descriptors": 11,
+    "error of Tx descriptors": 12,
 }
 # No function of the library makes these calls.
 NOT_OURS = re.compile(
@@ -275,29 +276,26 @@ def test_device() -> None:
 
 
 def rows(page: str) -> list[tuple[str, str]]:
-    """The calls and errnos of the table; an empty call is the one above."""
-    table = page[page.index("\nErrors\n======") :]
-    table = table[: table.index("\nSharing an area")]
-    cells = re.split(r"\n   \* -(?: |(?=\n))", table)[2:]
+    """The calls and errnos of the section ERRORS."""
+    section = page.split("\n.SH ERRORS\n")[1].split("\n.SH ")[0]
     found = []
-    calls = ""
-    for row in cells:
-        call, codes, _ = re.split(r"\n     - ", row, maxsplit=2)
-        calls = call.strip() or calls
-        for code in re.findall(r"\bE[A-Z0-9]+\b", codes):
-            found += [(name, code) for name in re.split(r", (?:and )?", calls)]
+    for part in section.split("\n.SS ")[1:]:
+        calls = part.splitlines()[0].split(", ")
+        for tag in re.findall(r"^\.TP\n\.BR? (.*)", part, re.MULTILINE):
+            codes = re.findall(r"\bE[A-Z0-9]+\b", tag)
+            found += [(call, code) for code in codes for call in calls]
     return found
 
 
 def wheres(call: str) -> list[int]:
-    if call == "``error`` on Rx and Tx":
+    if call == "error of all descriptors":
         return [11, 12]
     return [number for name, number in WHERE.items() if call.startswith(name)]
 
 
 def test_strerror(page: str) -> None:
     table = rows(page)
-    result(len(table) > 40, "the page has a table of errors", len(table))
+    result(len(table) > 40, "the manual page lists errors", len(table))
     for call, code in table:
         number = getattr(errno, code)
         where = wheres(call)
