@@ -365,6 +365,25 @@ TEST_F(zc_meta, checksum)
 	}
 }
 
+/* Receives all segments of a packet of fill_ip4(). */
+static void expect_segments(struct __test_metadata *_metadata,
+			    struct _test_data_zc_meta *self, int proto, int size,
+			    unsigned int payload, unsigned int seq)
+{
+	const struct tpacket4_meta *got = got_b(self);
+	unsigned int from, head = L4 + header_len(proto);
+	int len;
+
+	for (from = 0; from < payload; from += len - head) {
+		len = recv_b(self, WAIT_MS);
+		ASSERT_TRUE(ip4_ok(buf, len, proto, payload, from, seq));
+		EXPECT_TRUE(len == (int)head + size ||
+			    from + len - head == payload);
+		EXPECT_EQ(0U, got->flags & (TP4_META_GSO | TP4_META_CSUM));
+	}
+	EXPECT_EQ(payload, from);
+}
+
 /* A ring receives segments. The stack receives it unchanged. */
 TEST_F(zc_meta, gso)
 {
@@ -396,16 +415,8 @@ TEST_F(zc_meta, gso)
 			EXPECT_EQ(gso[i].size, got->gso_size);
 			continue;
 		}
-		for (from = 0; from < gso[i].payload; from += len - head) {
-			len = recv_b(self, WAIT_MS);
-			ASSERT_TRUE(ip4_ok(buf, len, gso[i].proto,
-					   gso[i].payload, from, i));
-			EXPECT_TRUE(len == (int)head + gso[i].size ||
-				    from + len - head == gso[i].payload);
-			EXPECT_EQ(0U, got->flags & (TP4_META_GSO |
-						    TP4_META_CSUM));
-		}
-		EXPECT_EQ(gso[i].payload, from);
+		expect_segments(_metadata, self, gso[i].proto, gso[i].size,
+				gso[i].payload, i);
 	}
 	/* behind a VLAN tag, which moves the IP header */
 	fill_ip4(pkt, IPPROTO_UDP, 20000, i);
@@ -427,6 +438,180 @@ TEST_F(zc_meta, gso)
 	/* nor is an unsegmented packet */
 	fill_ip4(pkt, IPPROTO_TCP, 19999, i);
 	EXPECT_EQ(EMSGSIZE, send_a(self, &m, L4 + 20 + 19999));
+}
+
+/* With TP4_RING_GSO, a ring receives it unchanged. */
+static int open_gso_b(struct _test_data_zc_meta *self, unsigned int frame_size)
+{
+	struct zc_cfg cfg = {
+		.ifname = if_b, .n = 1, .headroom = HEADROOM, .meta = true,
+		.gso = true, .frame_size = frame_size,
+	};
+
+	zc_close(&self->b);
+	return zc_open(&self->b, &cfg);
+}
+
+TEST_F(zc_meta, gso_whole)
+{
+	static const struct {
+		int proto, type, size;
+	} gso[] = {
+		{ IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 1448 },
+		{ IPPROTO_UDP, VIRTIO_NET_HDR_GSO_UDP_L4, 1400 },
+		{ IPPROTO_UDP, 0, 0 },
+	};
+	const __u32 flags = TP4_META_CSUM | TP4_META_GSO |
+			    TP4_META_RX_CSUM_VALID | TP4_META_RX_VLAN;
+	const struct tpacket4_meta *got = got_b(self);
+	struct tpacket4_meta m;
+	unsigned int i, len;
+
+	if (!variant->zc_b)
+		SKIP(return, "needs an Rx ring");
+	ASSERT_EQ(0, open_gso_b(self, 4096));
+	for (i = 0; i < 2 * ARRAY_SIZE(gso); i++) {
+		int proto = gso[i / 2].proto, tag = i % 2 ? 4 : 0;
+
+		/* a Tx ring sends 17 frames at most, of 1900 bytes */
+		len = !gso[i / 2].type ? 700 : variant->zc_a ? 32000 : 65400;
+		m = !gso[i / 2].type ? csum_meta(proto) :
+		    gso_meta(proto, gso[i / 2].type, gso[i / 2].size);
+		m.csum_start += tag;
+		fill_ip4(pkt, proto, len, i);
+		len += L4 + header_len(proto);
+		if (tag)
+			len = add_tag(pkt, len, ETH_P_8021Q, 0xa007);
+		ASSERT_EQ(0, send_a(self, &m, len));
+		ASSERT_EQ((int)len, recv_b(self, WAIT_MS)) {
+			TH_LOG("packet %u", i);
+		}
+		EXPECT_EQ(0, memcmp(pkt, buf, len));
+		EXPECT_EQ(m.flags | (tag ? TP4_META_RX_VLAN : 0),
+			  got->flags & flags);
+		EXPECT_EQ(len, got->wire_len);
+		EXPECT_EQ(m.gso_type, got->gso_type);
+		EXPECT_EQ(m.gso_size, got->gso_size);
+		EXPECT_EQ(m.csum_start, got->csum_start);
+		EXPECT_EQ(m.csum_offset, got->csum_offset);
+		EXPECT_EQ(0, got->inner_start);
+	}
+	/* the next packet in these frames has none of it */
+	fill_packet(pkt, 60, i);
+	ASSERT_EQ(0, send_a(self, NULL, 60));
+	ASSERT_EQ(60, recv_b(self, WAIT_MS));
+	EXPECT_EQ(0U, got->flags & flags);
+	EXPECT_EQ(0, got->gso_size);
+	EXPECT_EQ(0, got->csum_start);
+}
+
+/* It is segmented before an XDP program, or if the ring's frames are too small. */
+TEST_F(zc_meta, gso_not_whole)
+{
+	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
+					  VIRTIO_NET_HDR_GSO_TCPV4, 1448);
+	unsigned int payload = 30000;
+	int fd;
+
+	if (!variant->zc_b)
+		SKIP(return, "needs an Rx ring");
+	ASSERT_EQ(0, open_gso_b(self, 4096));
+	fd = xdp_const(XDP_PASS, BPF_F_XDP_HAS_FRAGS);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, xdp_attach_native(if_b, fd));
+	close(fd);
+	fill_ip4(pkt, IPPROTO_TCP, payload, 1);
+	ASSERT_EQ(0, send_a(self, &m, L4 + 20 + payload));
+	expect_segments(_metadata, self, IPPROTO_TCP, 1448, payload, 1);
+	ASSERT_EQ(0, xdp_attach_native(if_b, -1));
+	ASSERT_EQ(0, send_a(self, &m, L4 + 20 + payload));
+	ASSERT_EQ((int)(L4 + 20 + payload), recv_b(self, WAIT_MS));
+	EXPECT_EQ(0, memcmp(pkt, buf, L4 + 20 + payload));
+	if (variant->zc_a)
+		return;
+	ASSERT_EQ(0, open_gso_b(self, 2048));
+	for (payload = 30000; payload <= 50000; payload += 20000) {
+		fill_ip4(pkt, IPPROTO_TCP, payload, 2);
+		ASSERT_EQ(0, send_a(self, &m, L4 + 20 + payload));
+		if (payload == 50000)
+			expect_segments(_metadata, self, IPPROTO_TCP, 1448,
+					payload, 2);
+		else
+			ASSERT_EQ((int)(L4 + 20 + payload),
+				  recv_b(self, WAIT_MS));
+	}
+}
+
+/* It is sent again as it is, by its frames. */
+TEST_F(zc_meta, gso_forward)
+{
+	struct tpacket4_meta m = gso_meta(IPPROTO_TCP,
+					  VIRTIO_NET_HDR_GSO_TCPV4, 1448);
+	unsigned int i, n, len = L4 + 20 + 65400;
+	const struct tpacket4_meta *got;
+	struct tpacket4_desc d[17];
+
+	if (variant->zc_a || !variant->zc_b)
+		SKIP(return, "needs a stack that sends to a ring");
+	ASSERT_EQ(0, pv4_setint(self->copy_a.fd, PACKET_IGNORE_OUTGOING, 1));
+	ASSERT_EQ(0, open_gso_b(self, 4096));
+	for (i = 0; i < 3; i++) {
+		fill_ip4(pkt, IPPROTO_TCP, 65400, i);
+		ASSERT_EQ(0, send_a(self, &m, len));
+		n = 0;
+		do {
+			ASSERT_LT(n, ARRAY_SIZE(d));
+			ASSERT_TRUE(zc_take_wait(&self->b, &self->b.s.rx, &d[n],
+						 WAIT_MS));
+		} while (d[n++].flags & TP4_PKT_CONT);
+		zc_post(&self->b, &self->b.s.tx, d, n);
+		ASSERT_EQ(0, zc_kick(&self->b));
+		ASSERT_TRUE(zc_reap_all(&self->b, WAIT_MS));
+		EXPECT_EQ(0U, self->b.s.errors[EMSGSIZE]);
+		ASSERT_EQ((int)len, pv4_recv(&self->copy_a, buf, sizeof(buf),
+					     WAIT_MS));
+		EXPECT_EQ(0, memcmp(pkt, buf, len));
+		got = &self->copy_a.got;
+		EXPECT_EQ(m.flags, got->flags &
+			  (TP4_META_CSUM | TP4_META_GSO));
+		EXPECT_EQ(m.gso_type, got->gso_type);
+		EXPECT_EQ(m.gso_size, got->gso_size);
+		while (n--)
+			zc_rx_post(&self->b,
+				   self->b.s.spare[--self->b.s.nr_spare]);
+	}
+}
+
+/* It needs metadata, and is for Rx rings from which the stack gets nothing. */
+TEST_F(zc_meta, gso_refused)
+{
+	static const __u32 flags[] = {
+		TP4_RING_GSO, TP4_RING_GSO | TP4_RING_TO_STACK,
+		TP4_RING_GSO | TP4_RING_META | TP4_RING_TO_STACK,
+		TP4_RING_GSO | TP4_RING_META | TP4_RING_KEEP,
+		TP4_RING_GSO | TP4_RING_META | TP4_RING_PACKED,
+	};
+	unsigned int i, nr = pv4_min_descs();
+	size_t size = 2048 * nr;
+	char *area = pv4_new_area(size);
+	int fd = pv4_socket();
+
+	if (variant->zc_a)
+		SKIP(return, "once is enough");
+	ASSERT_TRUE(area != MAP_FAILED);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pv4_memreg(fd, area, size, 2048, HEADROOM));
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		EXPECT_EQ(-EINVAL, pv4_set_ring_flags(fd, PACKET_RX_RING, fd,
+						      nr, flags[i])) {
+			TH_LOG("flags %#x", flags[i]);
+		}
+	EXPECT_EQ(-EINVAL, pv4_set_ring_flags(fd, PACKET_TX_RING, fd, nr,
+					      TP4_RING_GSO | TP4_RING_META));
+	EXPECT_EQ(0, pv4_set_ring_flags(fd, PACKET_RX_RING, fd, nr,
+					TP4_RING_GSO | TP4_RING_META));
+	munmap(area, size);
+	close(fd);
 }
 
 /* XDP programs only see segments, whether a ring or the stack sends. */

@@ -42,6 +42,7 @@ struct zc_cfg {
 	bool meta;			/* TP4_RING_META */
 	bool to_stack;			/* TP4_RING_TO_STACK */
 	bool keep;			/* TP4_RING_KEEP */
+	bool gso;			/* TP4_RING_GSO, with meta */
 };
 
 /* ---- the books ---- */
@@ -165,7 +166,7 @@ static inline int zc_open(struct zc *z, const struct zc_cfg *cfg)
 		.unit = cfg->unit, .step = cfg->step,
 		.area = cfg->memory, .area_align = cfg->align,
 		.reserve = cfg->reserve, .meta = cfg->meta,
-		.to_stack = cfg->to_stack, .keep = cfg->keep,
+		.to_stack = cfg->to_stack, .keep = cfg->keep, .gso = cfg->gso,
 		.frames = (rx_nr + tx_nr) * (1 + cfg->sharers),
 	};
 	unsigned int i;
