@@ -296,6 +296,9 @@ struct tp4_socket {
  *          more of them, in copy mode. Frame i need not exist, post frame number
  *          0 in each slot. Process the slots in order, and tp4_ring_recycle()
  *          them. The metadata is in front of the data, not where tp4_meta() looks
+ * @gso: not 0: in zero-copy mode, with @meta, packets of a stack may be longer than
+ *       the MTU and lack checksums, as in copy mode. Ignored if the kernel cannot do
+ *       this, or with @to_stack or @keep
  * @size: for libtpacket4.so, which may be of another version: the size of this
  *        structure. 0: members behind this one are 0, whatever the memory has
  *
@@ -315,6 +318,7 @@ struct tp4_options {
 	__u16 protocol;
 	int keep;
 	int packed;
+	int gso;
 	__u32 size;
 };
 
@@ -1559,6 +1563,9 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 {
 	int mr_fd = opt->mr_fd ? opt->mr_fd : fd;
 	__u32 flags = opt->meta ? TP4_RING_META : 0;
+	__u32 rx_flags = flags | (opt->to_stack ? TP4_RING_TO_STACK : 0) |
+			 (opt->keep ? TP4_RING_KEEP : 0) |
+			 (opt->packed ? TP4_RING_PACKED : 0);
 	__u32 headroom = opt->headroom;
 	int err = 0;
 
@@ -1577,10 +1584,10 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 		*step = __tp4_bad_size(opt->tx_nr);
 	if (opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
-				     flags | (opt->to_stack ?
-					      TP4_RING_TO_STACK : 0) |
-				     (opt->keep ? TP4_RING_KEEP : 0) |
-				     (opt->packed ? TP4_RING_PACKED : 0));
+				     rx_flags | (opt->gso ? TP4_RING_GSO : 0));
+	if (err == -EINVAL && opt->gso)
+		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
+				     rx_flags);
 	if (!err && opt->tx_nr)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
 				     flags);

@@ -1224,6 +1224,37 @@ static void zero_copy_carries_packets_both_ways(void)
 	}
 }
 
+/* As in copy mode, a packet of the stack lacks its checksum. */
+static void zero_copy_receives_what_the_stack_has(void)
+{
+	struct tp4_options opt = options(NR, 0);
+	const __u16 start_offset[2] = { 34, 6 };
+	__u8 packet[310] = { 1 };	/* NEEDS_CSUM */
+	const struct tpacket4_meta *m;
+	int fd;
+
+	CHECK_EQ(0, tp4_area_create(&area, NR, SIZE));
+	opt.meta = 1;
+	opt.gso = 1;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+	tp4_ring_fill(&s.rx, 0, NR);
+	CHECK_EQ(0, tp4_bind(&s, ifindex));
+	CHECK_EQ(0, tp4_zerocopy(&s, 1));
+	fd = plain_socket();
+	CHECK_EQ(0, tp4_setopt(fd, PACKET_VNET_HDR, 1));
+	memcpy(packet + 6, start_offset, sizeof(start_offset));
+	fill_udp(packet + 10, 300, 5);
+	CHECK_EQ(310, send(fd, packet, 310, 0));
+	CHECK_EQ(1, wait_rx(&s, 1));
+	m = tp4_meta(&area, tp4_ring_at(&s.rx, 0));
+	CHECK(m && (m->flags & TP4_META_CSUM));
+	close(fd);
+	tp4_close(&s);
+	/* where that cannot be, it is ignored */
+	opt.to_stack = 1;
+	CHECK_EQ(0, tp4_open(&s, &opt));
+}
+
 /* A member of the group gets what the queue receives, in frames of the feeder. */
 static void a_queue_feeds_a_fanout_group(void)
 {
@@ -1719,6 +1750,7 @@ static const struct {
 	TEST(wait_sleeps_until_there_is_more),
 	TEST(promiscuous_until_the_socket_is_closed),
 	TEST(zero_copy_carries_packets_both_ways),
+	TEST(zero_copy_receives_what_the_stack_has),
 	TEST(a_queue_feeds_a_fanout_group),
 	TEST(one_queue_receives),
 	TEST(two_queues_receive),
