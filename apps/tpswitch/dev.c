@@ -644,6 +644,7 @@ static int open_queue(struct sw *sw, struct sw_dev *dev, unsigned int i)
 		.tx_nr = i ? 0 : dev->tx_nr,
 		.mr_fd = sw->area_fd,
 		.meta = dev->port.meta,
+		.gso = dev->port.meta,
 	};
 	int err;
 

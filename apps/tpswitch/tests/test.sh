@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sock=/run/tpswitch-test/port
 tmp=$(mktemp -d)
-cases=(swperf tcp_copy tcp_zerocopy tcp_mixed vlans bridge bridge_zerocopy port_dies
+cases=(swperf tcp_copy tcp_zerocopy tcp_whole tcp_mixed vlans bridge bridge_zerocopy port_dies
 	stack_gets_queue_back config reload loop service examples)
 
 # switch ARGUMENT...: starts it
@@ -144,6 +144,18 @@ test_tcp_copy() {
 
 test_tcp_zerocopy() {
 	count_tcp zc:swa zc:swb
+}
+
+# Packets stay as long as the stacks make them, and in their frames.
+test_tcp_whole() {
+	container a 10.9.0.1
+	container b 10.9.0.2
+	switch zc:swa zc:swb
+	pinged
+	tcp
+	ctl count | sed 's/^/# /'
+	ctl count | awk '/^sw/ { n += $2; bytes += $3 }
+		END { exit bytes < 4000 * n }'
 }
 
 # One end leaves checksums and segments to the other, which has no metadata.
