@@ -143,7 +143,7 @@ TP4_API struct tp4_socket *tp4_queues_socket(struct tp4_queues *q,
 static_assert(sizeof(struct tp4_area) == 40, "tp4_area");
 static_assert(sizeof(struct tp4_ring) == 32, "tp4_ring");
 static_assert(sizeof(struct tp4_socket) == 112, "tp4_socket");
-static_assert(offsetof(struct tp4_options, size) == 52, "tp4_options");
+static_assert(offsetof(struct tp4_options, size) == 48, "tp4_options");
 static_assert(sizeof(struct tp4_pool) == 16, "tp4_pool");
 static_assert(sizeof(struct tp4_device) == 24, "tp4_device");
 #endif

@@ -296,11 +296,11 @@ struct tp4_socket {
  *          more of them, in copy mode. Frame i need not exist, post frame number
  *          0 in each slot. Process the slots in order, and tp4_ring_recycle()
  *          them. The metadata is in front of the data, not where tp4_meta() looks
+ * @size: for libtpacket4.so, which may be of another version: the size of this
+ *        structure. 0: members behind this one are 0, whatever the memory has
  * @gso: not 0: in zero-copy mode, with @meta, packets of a stack may be longer than
  *       the MTU and lack checksums, as in copy mode. Ignored if the kernel cannot do
  *       this, or with @to_stack or @keep
- * @size: for libtpacket4.so, which may be of another version: the size of this
- *        structure. 0: members behind this one are 0, whatever the memory has
  *
  * Members that are 0 have the default given here, so use designated
  * initializers in C, or assign to members of a zeroed object. File descriptor 0
@@ -318,8 +318,8 @@ struct tp4_options {
 	__u16 protocol;
 	int keep;
 	int packed;
-	int gso;
 	__u32 size;
+	int gso;
 };
 
 /**
@@ -1557,6 +1557,32 @@ static inline enum tp4_where __tp4_bad_size(unsigned int nr)
 	       nr > 1 << 20 ? TP4_IN_RING_MAX : TP4_IN_RING;
 }
 
+/* Does a caller of the shared object set members that it does not have? */
+static inline int __tp4_unknown_options(const struct tp4_options *opt)
+{
+#ifdef __TP4_SHARED_OBJECT
+	const __u8 *bytes = (const __u8 *)opt;
+	size_t i;
+
+	for (i = sizeof(*opt); i < opt->size; i++)
+		if (bytes[i])
+			return 1;
+#else
+	(void)opt;
+#endif
+	return 0;
+}
+
+/* A caller of the shared object may not have this member. */
+static inline int __tp4_wants_gso(const struct tp4_options *opt)
+{
+#ifdef __TP4_SHARED_OBJECT
+	if (opt->size < offsetof(struct tp4_options, gso) + sizeof(opt->gso))
+		return 0;
+#endif
+	return opt->gso;
+}
+
 /* Register the area and set up the rings of a V4 socket. */
 static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 			       enum tp4_where *step)
@@ -1567,6 +1593,7 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 			 (opt->keep ? TP4_RING_KEEP : 0) |
 			 (opt->packed ? TP4_RING_PACKED : 0);
 	__u32 headroom = opt->headroom;
+	int gso = __tp4_wants_gso(opt);
 	int err = 0;
 
 	if (opt->meta && headroom < sizeof(struct tpacket4_meta))
@@ -1584,30 +1611,14 @@ static inline int __tp4_set_up(int fd, const struct tp4_options *opt,
 		*step = __tp4_bad_size(opt->tx_nr);
 	if (opt->rx_nr)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
-				     rx_flags | (opt->gso ? TP4_RING_GSO : 0));
-	if (err == -EINVAL && opt->gso)
+				     rx_flags | (gso ? TP4_RING_GSO : 0));
+	if (err == -EINVAL && gso)
 		err = __tp4_set_ring(fd, PACKET_RX_RING, mr_fd, opt->rx_nr,
 				     rx_flags);
 	if (!err && opt->tx_nr)
 		err = __tp4_set_ring(fd, PACKET_TX_RING, mr_fd, opt->tx_nr,
 				     flags);
 	return err;
-}
-
-/* Does a caller of the shared object set members that it does not have? */
-static inline int __tp4_unknown_options(const struct tp4_options *opt)
-{
-#ifdef __TP4_SHARED_OBJECT
-	const __u8 *bytes = (const __u8 *)opt;
-	size_t i;
-
-	for (i = sizeof(*opt); i < opt->size; i++)
-		if (bytes[i])
-			return 1;
-#else
-	(void)opt;
-#endif
-	return 0;
 }
 
 /**

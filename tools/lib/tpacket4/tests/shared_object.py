@@ -91,8 +91,8 @@ class Options(c.Structure):
         ("protocol", c.c_uint16),
         ("keep", c.c_int),
         ("packed", c.c_int),
-        ("gso", c.c_int),
         ("size", c.c_uint32),
+        ("gso", c.c_int),
     )
 
 
