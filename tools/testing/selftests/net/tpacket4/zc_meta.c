@@ -483,9 +483,7 @@ TEST_F(zc_meta, gso_whole)
 		if (tag)
 			len = add_tag(pkt, len, ETH_P_8021Q, 0xa007);
 		ASSERT_EQ(0, send_a(self, &m, len));
-		ASSERT_EQ((int)len, recv_b(self, WAIT_MS)) {
-			TH_LOG("packet %u", i);
-		}
+		ASSERT_EQ((int)len, recv_b(self, WAIT_MS));
 		EXPECT_EQ(0, memcmp(pkt, buf, len));
 		EXPECT_EQ(m.flags | (tag ? TP4_META_RX_VLAN : 0),
 			  got->flags & flags);
@@ -530,16 +528,10 @@ TEST_F(zc_meta, gso_not_whole)
 	if (variant->zc_a)
 		return;
 	ASSERT_EQ(0, open_gso_b(self, 2048));
-	for (payload = 30000; payload <= 50000; payload += 20000) {
-		fill_ip4(pkt, IPPROTO_TCP, payload, 2);
-		ASSERT_EQ(0, send_a(self, &m, L4 + 20 + payload));
-		if (payload == 50000)
-			expect_segments(_metadata, self, IPPROTO_TCP, 1448,
-					payload, 2);
-		else
-			ASSERT_EQ((int)(L4 + 20 + payload),
-				  recv_b(self, WAIT_MS));
-	}
+	payload = 50000;
+	fill_ip4(pkt, IPPROTO_TCP, payload, 2);
+	ASSERT_EQ(0, send_a(self, &m, L4 + 20 + payload));
+	expect_segments(_metadata, self, IPPROTO_TCP, 1448, payload, 2);
 }
 
 /* It is sent again as it is, by its frames. */
@@ -603,9 +595,7 @@ TEST_F(zc_meta, gso_refused)
 	ASSERT_EQ(0, pv4_memreg(fd, area, size, 2048, HEADROOM));
 	for (i = 0; i < ARRAY_SIZE(flags); i++)
 		EXPECT_EQ(-EINVAL, pv4_set_ring_flags(fd, PACKET_RX_RING, fd,
-						      nr, flags[i])) {
-			TH_LOG("flags %#x", flags[i]);
-		}
+						      nr, flags[i]));
 	EXPECT_EQ(-EINVAL, pv4_set_ring_flags(fd, PACKET_TX_RING, fd, nr,
 					      TP4_RING_GSO | TP4_RING_META));
 	EXPECT_EQ(0, pv4_set_ring_flags(fd, PACKET_RX_RING, fd, nr,
