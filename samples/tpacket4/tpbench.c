@@ -247,9 +247,10 @@ static void warn_of_reset(const struct config *cfg)
 	if (!cfg->zerocopy || cfg->version != 4)
 		return;
 	for (i = 0; i < 2 && cfg->ifname[i]; i++) {
-		if (tp4_resets_link(if_nametoindex(cfg->ifname[i])) > 0)
-			warnx("%s: the link goes down for some seconds, as the driver resets the port",
-			      cfg->ifname[i]);
+		if (tp4_resets_link(if_nametoindex(cfg->ifname[i])) <= 0)
+			continue;
+		warnx("%s: the link goes down for some seconds, as the driver resets the port",
+		      cfg->ifname[i]);
 	}
 }
 
