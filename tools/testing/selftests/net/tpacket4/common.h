@@ -139,11 +139,33 @@ static inline int set_offload(const char *name, int cmd, bool on)
 	return ethtool_ioctl(name, &v);
 }
 
-/* Waits until the pair carries packets; returns 0 or -errno. */
+static inline int set_channels(const char *name, unsigned int rx,
+			       unsigned int tx)
+{
+	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
+	int err = ethtool_ioctl(name, &ch);
+
+	if (err)
+		return err;
+	ch.cmd = ETHTOOL_SCHANNELS;
+	if (rx <= ch.max_rx && tx <= ch.max_tx) {
+		ch.rx_count = rx;
+		ch.tx_count = tx;
+	} else if (rx == tx && rx <= ch.max_combined) {
+		ch.combined_count = rx;
+	} else {
+		return -ERANGE;
+	}
+	return ethtool_ioctl(name, &ch);
+}
+
+/* A veth pair with one queue pair each that carries packets; 0 or -errno. */
 static inline int add_pair(const char *name, const char *peer, __u32 mtu)
 {
 	int err = add_veth(name, peer, mtu);
 
+	err = err ? err : set_channels(name, 1, 1);
+	err = err ? err : set_channels(peer, 1, 1);
 	err = err ? err : set_up(name, true);
 	err = err ? err : set_up(peer, true);
 	err = err ? err : wait_for_carrier(name);

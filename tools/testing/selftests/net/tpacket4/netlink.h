@@ -73,7 +73,10 @@ static inline int ask_link(const struct link_req *req)
 	return nl_ask(NETLINK_ROUTE, req);
 }
 
-/* A veth pair; 0 or -errno. */
+/* Queues that a veth device can have, also on a machine with one CPU */
+#define VETH_QUEUES	2U
+
+/* A veth pair that uses all its queues; 0 or -errno. */
 static inline int add_veth(const char *name, const char *peer, __u32 mtu)
 {
 	struct link_req req = {
@@ -82,17 +85,22 @@ static inline int add_veth(const char *name, const char *peer, __u32 mtu)
 		.h.nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL |
 				 NLM_F_ACK,
 	};
+	const __u32 queues = VETH_QUEUES;
 	struct ifinfomsg none = { 0 };
 	struct rtattr *info, *data, *end;
 
 	add_attr(&req, IFLA_IFNAME, name, strlen(name) + 1);
 	add_attr(&req, IFLA_MTU, &mtu, sizeof(mtu));
+	add_attr(&req, IFLA_NUM_RX_QUEUES, &queues, sizeof(queues));
+	add_attr(&req, IFLA_NUM_TX_QUEUES, &queues, sizeof(queues));
 	info = add_attr(&req, IFLA_LINKINFO, NULL, 0);
 	add_attr(&req, IFLA_INFO_KIND, "veth", 5);
 	data = add_attr(&req, IFLA_INFO_DATA, NULL, 0);
 	end = add_attr(&req, VETH_INFO_PEER, &none, sizeof(none));
 	add_attr(&req, IFLA_IFNAME, peer, strlen(peer) + 1);
 	add_attr(&req, IFLA_MTU, &mtu, sizeof(mtu));
+	add_attr(&req, IFLA_NUM_RX_QUEUES, &queues, sizeof(queues));
+	add_attr(&req, IFLA_NUM_TX_QUEUES, &queues, sizeof(queues));
 	end_nest(&req, end);
 	end_nest(&req, data);
 	end_nest(&req, info);

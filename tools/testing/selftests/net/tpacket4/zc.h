@@ -84,27 +84,7 @@ static inline void pass_tagged(struct __test_metadata *_metadata, struct zc *z,
 
 /* ---- the network ---- */
 
-static inline int set_channels(const char *name, unsigned int rx,
-			       unsigned int tx)
-{
-	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
-	int err = ethtool_ioctl(name, &ch);
-
-	if (err)
-		return err;
-	ch.cmd = ETHTOOL_SCHANNELS;
-	if (rx <= ch.max_rx && tx <= ch.max_tx) {
-		ch.rx_count = rx;
-		ch.tx_count = tx;
-	} else if (rx == tx && rx <= ch.max_combined) {
-		ch.combined_count = rx;
-	} else {
-		return -ERANGE;
-	}
-	return ethtool_ioctl(name, &ch);
-}
-
-/* Sets two queue pairs at both ends; veth has one by default. */
+/* Sets two queue pairs at both ends; the fixture's veth pair has one. */
 static inline int two_channels(void)
 {
 	int err = set_channels(if_a, 2, 2);
