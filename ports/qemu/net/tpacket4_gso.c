@@ -19,6 +19,7 @@
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
+#define IP_HEADER_LEN  sizeof(struct ip_header)
 #define IP6_HEADER_LEN sizeof(struct ip6_header)
 #define IP_PROTO_GRE   47
 #define GRE_CSUM       0x80
@@ -42,23 +43,50 @@ static size_t ip_header_len(const uint8_t *ip)
     return is_ip4(ip) ? IP_HDR_GET_LEN(ip) : IP6_HEADER_LEN;
 }
 
+/* Whether a whole IP header is between two offsets */
+static bool has_ip(const uint8_t *data, size_t from, size_t to)
+{
+    size_t len;
+
+    if (from >= to) {
+        return false;
+    }
+    len = ip_header_len(data + from);
+    return len >= IP_HEADER_LEN && len <= to - from;
+}
+
+/* MPLS labels, for example, are none. */
+static bool is_outer_ip(const uint8_t *data, const Headers *h)
+{
+    uint16_t ethertype = lduw_be_p(data + h->outer_ip - 2);
+
+    return ethertype == ETH_P_IP || ethertype == ETH_P_IPV6;
+}
+
+/* Each header is whole, and they do not overlap: all of them are written to. */
 static bool find_headers(const uint8_t *data, size_t len,
                          const struct tpacket4_meta *meta, Headers *h)
 {
-    if (len < ETH_MAX_L2_HDR_LEN + IP6_HEADER_LEN || !meta->gso_size) {
+    if (len <= ETH_MAX_L2_HDR_LEN || !meta->gso_size) {
         return false;
     }
     h->outer_ip = eth_get_l2_hdr_length(data);
     h->ip = meta->flags & TP4_META_TUNNEL ? meta->inner_start : h->outer_ip;
-    if (h->ip < h->outer_ip || h->ip + IP6_HEADER_LEN > len) {
+    if (h->ip < h->outer_ip || h->ip >= len ||
+        (h->ip != h->outer_ip && is_outer_ip(data, h) &&
+         !has_ip(data, h->outer_ip, h->ip))) {
         return false;
     }
     h->transport = meta->flags & TP4_META_CSUM ? meta->csum_start
                    : h->ip + ip_header_len(data + h->ip);
+    if (!has_ip(data, h->ip, h->transport)) {
+        return false;
+    }
     switch (meta->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) {
     case VIRTIO_NET_HDR_GSO_TCPV4:
     case VIRTIO_NET_HDR_GSO_TCPV6:
-        if (h->transport + sizeof(struct tcp_hdr) > len) {
+        if (h->transport + sizeof(struct tcp_hdr) > len ||
+            data[h->transport + 12] >> 4 < sizeof(struct tcp_hdr) / 4) {
             return false;
         }
         h->tcp = true;
@@ -71,9 +99,8 @@ static bool find_headers(const uint8_t *data, size_t len,
     default:
         return false;
     }
-    return h->ip + ip_header_len(data + h->ip) <= h->transport &&
-           h->transport < h->len && h->len <= len &&
-           h->len <= TPACKET4_GSO_HEADERS;
+    return h->len <= len && h->len <= TPACKET4_GSO_HEADERS &&
+           h->len - h->outer_ip + meta->gso_size <= UINT16_MAX;
 }
 
 size_t tpacket4_hdr_len(const uint8_t *data, size_t len,
@@ -133,12 +160,10 @@ static void fix_csum(uint8_t *ip, uint8_t proto, uint8_t *data, size_t len,
 static void fix_tunnel(uint8_t *data, size_t len, const Headers *h,
                        unsigned int nr)
 {
-    uint16_t ethertype = lduw_be_p(data + h->outer_ip - 2);
     uint8_t *ip = data + h->outer_ip, *next;
     uint8_t proto;
 
-    /* MPLS labels, for example, have no length. */
-    if (ethertype != ETH_P_IP && ethertype != ETH_P_IPV6) {
+    if (!is_outer_ip(data, h)) {
         return;
     }
     next = ip + ip_header_len(ip);
