@@ -463,6 +463,9 @@ def find_host_tests() -> list[Test]:
     if is_built(BUILD / "tpswitch"):
         rings_only = ["bash", TOP / "apps/tpswitch/tests/test.sh", "swtest"]
         tests.append(Test("tpswitch-rings", rings_only, "host", BUILD / "tpswitch"))
+    if is_built(QEMU / "fuzz"):
+        fuzz = [QEMU / "fuzz", "--seconds", "10"]
+        tests.append(Test("qemu-fuzz", fuzz, "host", TOP))
     return [
         *tests,
         Test("xl710-qtest", ["./run-qtest.sh"], "host", XL710),
