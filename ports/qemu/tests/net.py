@@ -53,8 +53,8 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
-        wait_for(path.exists, str(path))
-        self.socket.connect(str(path))
+        # The file is there before QEMU listens.
+        wait_for(lambda: self.socket.connect_ex(str(path)) == 0, str(path))
         self.file = self.socket.makefile("rw")
 
     def read(self) -> str:
