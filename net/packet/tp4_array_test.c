@@ -2925,6 +2925,112 @@ static void offload_requests(struct kunit *test)
 	}
 }
 
+#define SUM_FRAMES	3
+#define SUM_LEN		90
+
+/* The parts of a packet of SUM_LEN bytes in each frame */
+static const u32 sum_parts[][SUM_FRAMES] = {
+	{ 90 }, { 89, 1 }, { 54, 36 }, { 51, 39 }, { 50, 40 }, { 35, 55 },
+	{ 34, 56 }, { 33, 57 }, { 1, 89 }, { 50, 1, 39 }, { 51, 1, 38 },
+	{ 35, 16, 39 }, { 14, 20, 56 }, { 15, 36, 39 },
+};
+
+/* Post a packet whose frames start at odd and even addresses. */
+static void post_parts(struct tp4_test *t, const u32 *parts, const u8 *pkt,
+		       u16 start, u16 csum_offset)
+{
+	struct tpacket4_meta *m = tp4_area_frame(&t->area[1], 0);
+	u32 i, k;
+
+	memset(m, 0, sizeof(*m));
+	m->flags = TP4_META_CSUM;
+	m->csum_start = start;
+	m->csum_offset = csum_offset;
+	for (i = 0, k = 0; k < SUM_LEN; k += parts[i++]) {
+		struct tpacket4_desc desc = { .idx = i, .offset = REQ_AT + i };
+
+		memcpy(data_of(&t->tx, &desc), pkt + k, parts[i]);
+		post(&t->tx, i, parts[i], REQ_AT + i,
+		     (i ? 0 : TP4_META) |
+		     (k + parts[i] < SUM_LEN ? TP4_PKT_CONT : 0));
+	}
+}
+
+/* Read it back as it is sent. */
+static void read_parts(struct tp4_test *t, const u32 *parts, u8 *pkt)
+{
+	u32 i, k;
+
+	for (i = 0, k = 0; k < SUM_LEN; k += parts[i++]) {
+		struct tpacket4_desc desc = { .idx = i, .offset = REQ_AT + i };
+
+		memcpy(pkt + k, data_of(&t->tx, &desc), parts[i]);
+	}
+}
+
+static void checksum_of(struct kunit *test, const u32 *parts, const u8 *pkt,
+			u16 start, u16 csum_offset)
+{
+	const struct tp4_offload o = {
+		.start = start, .csum_offset = csum_offset,
+	};
+	u8 got[SUM_LEN], want[SUM_LEN];
+	struct tp4_test *t = test->priv;
+	struct tp4_frame_set p;
+	u32 sum = 0, i;
+
+	for (i = 0; start + i < SUM_LEN; i++)
+		sum += i % 2 ? pkt[start + i] : pkt[start + i] << 8;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~((sum & 0xffff) + (sum >> 16)) & 0xffff;
+	memcpy(want, pkt, SUM_LEN);
+	put_unaligned_be16(sum ? : 0xffff, want + start + csum_offset);
+
+	post_parts(t, parts, pkt, start, csum_offset);
+	tp4a_populate(t->txa);
+	KUNIT_ASSERT_TRUE(test, tp4a_next_packet(t->txa, &p));
+	KUNIT_ASSERT_TRUE(test, tp4f_has_meta(&p));
+	tp4f_checksum(&p, &o);
+	KUNIT_EXPECT_FALSE(test, tp4f_has_meta(&p));
+	KUNIT_EXPECT_EQ(test, tp4f_get_frame_len(&p), parts[0]);
+	read_parts(t, parts, got);
+	KUNIT_EXPECT_MEMEQ_MSG(test, got, want, SUM_LEN,
+			       "%u, %u, %u: start %u, offset %u", parts[0],
+			       parts[1], parts[2], start, csum_offset);
+	tp4a_flush(t->txa);
+	while (reap(&t->tx))
+		;
+}
+
+/* At any address, with frames that end anywhere, also inside of the checksum */
+static void checksums(struct kunit *test)
+{
+	struct tp4_test *t = test->priv;
+	u16 start, csum_offset;
+	u8 pkt[SUM_LEN];
+	u32 i;
+
+	end_init(&t->tx, &t->area[1]);
+	t->tx.q.meta = TP4_META;
+	t->txa = tp4a_tx_new(&t->tx.end, ELEMS, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, t->txa);
+	for (i = 0; i < ARRAY_SIZE(sum_parts); i++) {
+		for (start = 34; start < 38; start++) {
+			for (csum_offset = 6; csum_offset < 18; csum_offset++) {
+				get_random_bytes(pkt, sizeof(pkt));
+				checksum_of(test, sum_parts[i], pkt, start,
+					    csum_offset);
+			}
+		}
+		/* the last bytes, and a sum of 0 */
+		checksum_of(test, sum_parts[i], pkt, 34, SUM_LEN - 36);
+		checksum_of(test, sum_parts[i], pkt, SUM_LEN - 2, 0);
+		memset(pkt, 0, sizeof(pkt));
+		put_unaligned_be16(0xffff, pkt + 50);
+		checksum_of(test, sum_parts[i], pkt, 34, 16);
+	}
+}
+
 static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(populate_and_flush_at_any_index),
 	KUNIT_CASE(populate_stops_at_array_size),
@@ -2944,6 +3050,7 @@ static struct kunit_case tp4_array_cases[] = {
 	KUNIT_CASE(driver_error_is_returned),
 	KUNIT_CASE(flush_completed_packets),
 	KUNIT_CASE(offload_requests),
+	KUNIT_CASE(checksums),
 	KUNIT_CASE(driver_metadata_reaches_ring),
 	KUNIT_CASE(skb_metadata_reaches_ring),
 	KUNIT_CASE(flush_sent_frames),

@@ -13,6 +13,7 @@
 #include <linux/tpacket4.h>
 #include <linux/udp.h>
 #include <linux/virtio_net.h>
+#include <net/checksum.h>
 
 /* Position of a TCP header's data offset, in units of 32 bits, in the upper half
  * of a byte
@@ -180,3 +181,45 @@ int tp4f_find_headers(const struct tp4_frame_set *p, struct tp4_offload *o)
 	return tp4_offload_set_hdr_len(p, o);
 }
 EXPORT_SYMBOL_GPL(tp4f_find_headers);
+
+/**
+ * tp4f_checksum() - compute the checksum of a packet that has a request
+ * @p:	the packet, which is going to be sent; tp4f_has_meta() is false after this
+ *	call. The current frame does not change.
+ * @o:	its request, from tp4f_get_offload(), without segmentation
+ *
+ * For devices that do not compute checksums. Writes the checksum to the packet.
+ *
+ * Context: Any.
+ */
+void tp4f_checksum(const struct tp4_frame_set *p, const struct tp4_offload *o)
+{
+	u32 check = o->start + o->csum_offset, pos = 0, skip, len;
+	struct tp4_frame_set frames = *p;
+	u8 *data, *to[2] = {};
+	__wsum part, sum = 0;
+	__sum16 folded;
+
+	tp4f_reset(&frames);
+	do {
+		data = tp4f_get_data(&frames);
+		len = tp4f_get_frame_len(&frames);
+		skip = o->start > pos ? min(o->start - pos, len) : 0;
+		part = csum_partial(data + skip, len - skip, 0);
+		sum = csum_block_add(sum, part, pos + skip - o->start);
+		/* Both bytes may be in different frames. */
+		if (check - pos < len)
+			to[0] = data + check - pos;
+		if (check + 1 - pos < len)
+			to[1] = data + check + 1 - pos;
+		pos += len;
+	} while (tp4f_next_frame(&frames));
+
+	/* UDP has no checksum if it is 0. */
+	folded = csum_fold(sum) ?: CSUM_MANGLED_0;
+	*to[0] = ((u8 *)&folded)[0];
+	*to[1] = ((u8 *)&folded)[1];
+	/* To compute it again would be wrong. */
+	tp4f_first(p)->flags &= ~TP4_META;
+}
+EXPORT_SYMBOL_GPL(tp4f_checksum);
