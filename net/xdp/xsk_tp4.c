@@ -723,34 +723,47 @@ static int xsk_tp4_xdp_tx(void *arg, struct xdp_frame *frame)
 
 /* ---- sending ---- */
 
-/* Do what a packet wants besides being sent. Its timestamp is taken now: the driver
- * gets it next.
- */
-static noinline int xsk_tp4_do_more(struct tp4_frame_set *p)
-{
-	struct tpacket4_meta m = {};
-	int err = 0;
-
-	if (tp4f_has_meta(p))
-		err = tp4f_get_meta(p, &m);
-	if (!err && m.flags)
-		err = -EOPNOTSUPP;
-	if (!err && tp4f_wants_stamp(p))
-		tp4f_stamp(p);
-	return err;
-}
-
-/* Check whether a packet can be sent. */
-static int xsk_tp4_check(const struct xsk_tp4 *t, struct tp4_frame_set *p)
+/* Inline, so that packets that want no more do not pay for it. */
+static __always_inline int xsk_tp4_check_packet(const struct xsk_tp4 *t,
+						const struct tp4_frame_set *p)
 {
 	const struct tp4_limits limits = {
 		.tx_min = XSK_TP4_TX_MIN, .tx_chain = t->dev->xdp_zc_max_segs,
 	};
-	int err = tp4f_check_packet(p, t->dev, &limits);
 
-	if (unlikely(!err && tp4f_wants_more(p)))
-		err = xsk_tp4_do_more(p);
-	return err;
+	return tp4f_check_packet(p, t->dev, &limits);
+}
+
+/* Check a packet that wants more than to be sent, and do it. Its timestamp is taken
+ * now: the driver gets it next.
+ */
+static noinline int xsk_tp4_do_more(const struct xsk_tp4 *t,
+				    struct tp4_frame_set *p)
+{
+	struct tp4_offload o = {};
+	int err = 0;
+
+	if (tp4f_has_meta(p))
+		err = tp4f_get_offload(p, t->dev, &o);
+	if (!err && o.gso_type)
+		err = -EOPNOTSUPP;
+	if (!err)
+		err = xsk_tp4_check_packet(t, p);
+	if (err)
+		return err;
+	if (o.start)
+		tp4f_checksum(p, &o);
+	if (tp4f_wants_stamp(p))
+		tp4f_stamp(p);
+	return 0;
+}
+
+/* Check whether a packet can be sent. xsk_tp4_fill() may check it more than once. */
+static int xsk_tp4_check(const struct xsk_tp4 *t, struct tp4_frame_set *p)
+{
+	if (unlikely(tp4f_wants_more(p)))
+		return xsk_tp4_do_more(t, p);
+	return xsk_tp4_check_packet(t, p);
 }
 
 static void xsk_tp4_set_desc(const struct xsk_tp4 *t, struct xdp_desc *desc,

@@ -35,8 +35,9 @@ fault_tests() {
 }
 
 # By AF_XDP's driver interface instead of that of V4. zc_xsk tests the differences: so
-# there are no cases of offloads, frames that overlap, and ethtool -G, which i40e refuses;
-# and none of when a ring is looked at: the driver is woken up once more after each setup.
+# there are no cases of offloads of the hardware, frames that overlap, and ethtool -G, which
+# i40e refuses; and none of when a ring is looked at: the driver is woken up once more after
+# each setup.
 # A frame that is not a whole packet holds less, as the driver keeps room for
 # skb_shared_info.
 xsk_tests() {
@@ -48,7 +49,7 @@ xsk_tests() {
 	fault_tests -T fail_from_nth -v pair_of_two
 	TP4_TESTS='-v both -v reset -t af_xdp -t hundred_thousand_packets
 		-t kill_under_load -t steering -t blocked_sender -t one_ring
-		-t xdp -v xdp'
+		-t offloads -t xdp -v xdp'
 	[ "$SHORT" ] || TP4_TESTS+=' -v to_stack -v from_stack -v headroom -v page
 		-v down_up -v mtu -v channels -t out_of_frames -t stack_sends'
 	TPACKET4_PORT_MTU=6900 port_tests

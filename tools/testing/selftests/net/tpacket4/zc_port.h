@@ -30,6 +30,14 @@ static inline bool is_virtio(void)
 	return !run("ethtool -i %s | grep -w virtio_net", if_b);
 }
 
+/* While a socket has a queue of if_a in zero-copy mode: whether it is so by AF_XDP's
+ * driver interface
+ */
+static inline bool by_af_xdp(void)
+{
+	return !run("ip link show %s | grep -w xdp", if_a);
+}
+
 /* Packets of several frames are not for all ports. */
 static inline int port_mtu(int mtu)
 {
