@@ -47,6 +47,7 @@ ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": [
 # How many times longer than on the plain kernel a test may take. KASAN and lockdep
 # are slow in software emulation, on a busy machine.
 SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
+UM, UM_BOOTS = ("um", "umdebug"), 3
 COVERAGE = BUILD / "coverage"
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "tpgen", "tpswitch", "tp4")
 PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "suricata", "rust")
@@ -279,23 +280,28 @@ def run_group(where: str, tests: list[Test]) -> Result:
 
 
 def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
-    """Run all tests, two boots at a time."""
-    # Tests that want the same machine share a boot; the slowest kernel goes first.
-    boots: dict[tuple[str, bool, tuple[str, ...]], list[Test]] = {}
-    for where, test in sorted(tests, key=lambda item: -SLOW.get(item[0], 1)):
-        machine = where, test.has("alone"), tuple(test.vm)
+    """Run all tests, two boots at a time, or those of User Mode Linux alone."""
+    # Tests that want the same machine share a boot; the slowest kernel goes first. User Mode
+    # Linux boots in a second: there are some, as its tests take minutes and mostly sleep.
+    boots: dict[tuple[str, bool, tuple[str, ...], int], list[Test]] = {}
+    for i, (where, test) in enumerate(
+        sorted(tests, key=lambda item: -SLOW.get(item[0], 1))
+    ):
+        part = i % UM_BOOTS if where in UM else 0
+        machine = where, test.has("alone"), tuple(test.vm), part
         boots.setdefault(machine, []).append(test)
-    for (where, _, vm), group in boots.items():
+    for (where, _, vm, _), group in boots.items():
         if where == "debug":
             name = "-".join(["kmemleak", *vm[1:2]])
             group.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
     progress.all = progress.done + sum(map(len, boots.values()))
     # With more, virtual CPUs without a real one would make the others spin.
+    lanes = UM_BOOTS if all(where in UM for where, *_ in boots) else 2
     for alone in (False, True):
-        with ThreadPoolExecutor(1 if alone else 2) as pool:
+        with ThreadPoolExecutor(1 if alone else lanes) as pool:
             jobs = [
                 pool.submit(run_group, where, group)
-                for (where, by_itself, _), group in boots.items()
+                for (where, by_itself, _, _), group in boots.items()
                 if by_itself == alone
             ]
             for job in jobs:
