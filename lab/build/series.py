@@ -709,8 +709,9 @@ def recipients(mails: list[Path]) -> tuple[list[str], list[str]]:
     """To and Cc from MAINTAINERS: maintainers, and reviewers and lists."""
     command = ["perl", "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback"]
     command += ["--roles", "--no-rolestats", *map(str, mails)]
+    env = os.environ | {"PERL_HASH_SEED": "0"}  # the same order each time
     run = subprocess.run(
-        command, check=False, cwd=LINUX, capture_output=True, text=True
+        command, check=False, cwd=LINUX, capture_output=True, text=True, env=env
     )
     if run.returncode:
         raise Error(f"get_maintainer.pl: {run.stderr.strip()}")
