@@ -205,6 +205,9 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         guest = [BUILD / "kernel-plain/vmlinux", QEMU / "init"]
         command = [*PYTHON, QEMU_TEST, QEMU / "qemu-system-x86_64", *guest]
         tests.append(Test("qemu", [ON_VETH, *command]))
+    if is_built(BUILD / "zeek/zeek_test"):
+        command = [ON_VETH, "./zeek_test", "./AF_Packet-V4.so"]
+        tests.append(Test("zeek", command, cwd=BUILD / "zeek"))
     for name, *part in ("tpswitch", "net"), ("tp4",):
         command = ["bash", TOP / "apps" / name / "tests/test.sh", *part]
         tests.append(Test(name, command, cwd=BUILD / name))

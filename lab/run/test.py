@@ -50,8 +50,8 @@ SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
 UM, UM_BOOTS = ("um", "umdebug"), 3
 COVERAGE = BUILD / "coverage"
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "tpgen", "tpswitch", "tp4")
-PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "suricata", "rust")
-PROGRAMS += ("go", "python")
+PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "zeek", "suricata")
+PROGRAMS += ("rust", "go", "python")
 # Half of what short tests do is wait for RCU, mostly while devices and network
 # namespaces go away. The long forms run with ordinary grace periods.
 EXPEDITED = ["-a", "rcupdate.rcu_expedited=1"]
