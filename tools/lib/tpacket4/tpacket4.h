@@ -547,12 +547,12 @@ struct __tp4_debug {
 	struct __tp4_debug *next;
 };
 
-#pragma weak __tp4_debug
-struct __tp4_debug *__tp4_debug;
+#pragma weak __tp4_known
+struct __tp4_debug *__tp4_known;
 
 static inline struct __tp4_debug *__tp4_debug_find(const void *key)
 {
-	struct __tp4_debug *e = __atomic_load_n(&__tp4_debug, __ATOMIC_ACQUIRE);
+	struct __tp4_debug *e = __atomic_load_n(&__tp4_known, __ATOMIC_ACQUIRE);
 
 	while (e && e->key != key)
 		e = e->next;
@@ -575,8 +575,8 @@ static inline void __tp4_debug_set(const void *key, const void *value)
 		assert(e);
 		e->key = key;
 		e->value = value;
-		e->next = __atomic_load_n(&__tp4_debug, __ATOMIC_RELAXED);
-		while (!__atomic_compare_exchange_n(&__tp4_debug, &e->next, e,
+		e->next = __atomic_load_n(&__tp4_known, __ATOMIC_RELAXED);
+		while (!__atomic_compare_exchange_n(&__tp4_known, &e->next, e,
 						    0, __ATOMIC_RELEASE,
 						    __ATOMIC_RELAXED))
 			;
