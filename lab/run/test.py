@@ -47,7 +47,7 @@ ARCH_KERNELS = {"arm64": ["arm64"], "s390": ["s390"], "i386": ["i386"], "arm": [
 # How many times longer than on the plain kernel a test may take. KASAN and lockdep
 # are slow in software emulation, on a busy machine.
 SLOW = {"debug": 3, "kcsan": 6, "gcov": 2, "arm64": 2, "s390": 2, "i386": 2}
-UM, UM_BOOTS = ("um", "umdebug"), 3
+UM, UM_BOOTS, UM_LANES = ("um", "umdebug"), 8, 4
 COVERAGE = BUILD / "coverage"
 PROGRAMS = ("selftests", "lib", "tpbench", "tpacket4", "tpgen", "tpswitch", "tp4")
 PROGRAMS += ("guide", "habits", "pcap", "dpdk", "qemu", "zeek", "suricata")
@@ -282,7 +282,8 @@ def run_group(where: str, tests: list[Test]) -> Result:
 def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
     """Run all tests, two boots at a time, or those of User Mode Linux alone."""
     # Tests that want the same machine share a boot; the slowest kernel goes first. User Mode
-    # Linux boots in a second: there are some, as its tests take minutes and mostly sleep.
+    # Linux boots in a second: there are some boots, and more at a time than CPUs, as its
+    # tests mostly sleep.
     boots: dict[tuple[str, bool, tuple[str, ...], int], list[Test]] = {}
     for i, (where, test) in enumerate(
         sorted(tests, key=lambda item: -SLOW.get(item[0], 1))
@@ -296,7 +297,7 @@ def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
             group.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
     progress.all = progress.done + sum(map(len, boots.values()))
     # With more, virtual CPUs without a real one would make the others spin.
-    lanes = UM_BOOTS if all(where in UM for where, *_ in boots) else 2
+    lanes = UM_LANES if all(where in UM for where, *_ in boots) else 2
     for alone in (False, True):
         with ThreadPoolExecutor(1 if alone else lanes) as pool:
             jobs = [
