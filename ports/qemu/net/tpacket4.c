@@ -74,6 +74,8 @@ typedef struct TPacket4State {
     bool write_poll;
     bool gone;
     bool down;
+    /* The bottom half is scheduled: doing it for each packet costs more. */
+    bool kicking;
     /* What the guest takes; all else is done here */
     bool guest_csum;
     bool guest_tso4;
@@ -449,6 +451,7 @@ static void tpacket4_kick(void *opaque)
     TPacket4State *s = opaque;
     int e;
 
+    s->kicking = false;
     if (s->gone || !tp4_ring_pending(&s->sock.tx) ||
         !tp4_need_kick(&s->sock)) {
         return;
@@ -524,8 +527,13 @@ static ssize_t tpacket4_post(TPacket4State *s, const struct iovec *iov,
         d[i].len = MIN(size - done, TPACKET4_FRAME_SIZE - d[i].offset);
         d[i].error = 0;
         d[i].flags = i + 1 < n ? TP4_PKT_CONT : 0;
-        iov_to_buf(iov, iovcnt, skip + done, tp4_data(&s->area, &d[i]),
+        if (iovcnt == 1) {
+            memcpy(tp4_data(&s->area, &d[i]), iov->iov_base + skip + done,
                    d[i].len);
+        } else {
+            iov_to_buf(iov, iovcnt, skip + done, tp4_data(&s->area, &d[i]),
+                       d[i].len);
+        }
         done += d[i].len;
     }
     if (hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM || hdr->gso_type) {
@@ -539,7 +547,10 @@ static ssize_t tpacket4_post(TPacket4State *s, const struct iovec *iov,
         }
     }
     tp4_ring_send(&s->sock.tx, d, n);
-    qemu_bh_schedule(s->kick);
+    if (!s->kicking) {
+        s->kicking = true;
+        qemu_bh_schedule(s->kick);
+    }
     return size;
 }
 
