@@ -210,8 +210,8 @@ def find_guest_tests(kernel: str, long: bool) -> list[Test]:
         tests.append(Test("zeek", command, cwd=BUILD / "zeek"))
     if is_built(QEMU / "virtq"):
         command = [QEMU / "virtq", "hostile", "--seconds", "5"]
-        command += [QEMU / "qemu-system-x86_64", "tp4B", "tpacket4,ifname=tp4A"]
-        command += ["tpacket4,ifname=tp4A,zerocopy=on"]
+        command += [QEMU / "qemu-system-x86_64", "tp4B"]
+        command += ["tpacket4,ifname=tp4A,queues=2", "tpacket4,ifname=tp4A,zerocopy=on"]
         tests.append(Test("qemu-hostile", [ON_VETH, *command]))
     for name, *part in ("tpswitch", "net"), ("tp4",):
         command = ["bash", TOP / "apps" / name / "tests/test.sh", *part]

@@ -63,6 +63,7 @@
 
 typedef struct TPacket4State {
     NetClientState nc;
+    struct TPacket4State *first;
     struct tp4_socket sock;
     struct tp4_area area;
     struct tp4_pool tx_free;
@@ -76,7 +77,7 @@ typedef struct TPacket4State {
     bool down;
     /* The bottom half is scheduled: doing it for each packet costs more. */
     bool kicking;
-    /* What the guest takes; all else is done here */
+    /* What the guest takes, of the first queue; all else is done here */
     bool guest_csum;
     bool guest_tso4;
     bool guest_tso6;
@@ -217,9 +218,29 @@ static void tpacket4_check(TPacket4State *s)
 
 static void tpacket4_send_completed(NetClientState *nc, ssize_t len)
 {
-    TPacket4State *s = DO_UPCAST(TPacket4State, nc, nc);
+    NetClientState *ncs[TPACKET4_MAX_QUEUES] = { nc };
+    int i, n = 1;
 
-    tpacket4_read_poll(s, true);
+    /* Packets of the others may have gone there, see tpacket4_sender(). */
+    if (nc->queue_index == 0) {
+        n = qemu_find_net_clients_except(nc->name, ncs, NET_CLIENT_DRIVER_NIC,
+                                         TPACKET4_MAX_QUEUES);
+    }
+    for (i = 0; i < n; i++) {
+        tpacket4_read_poll(DO_UPCAST(TPacket4State, nc, ncs[i]), true);
+    }
+}
+
+/*
+ * A guest can have fewer queue pairs than the device, and has one until its
+ * driver asks for more.  The first one takes the packets of those it lacks.
+ */
+static NetClientState *tpacket4_sender(TPacket4State *s)
+{
+    NetClientState *peer = s->nc.peer;
+
+    return peer && peer->info->can_receive && !peer->info->can_receive(peer) ?
+           &s->first->nc : &s->nc;
 }
 
 static bool tpacket4_guest_takes(const TPacket4State *s, uint8_t gso_type)
@@ -243,22 +264,23 @@ static bool tpacket4_guest_takes(const TPacket4State *s, uint8_t gso_type)
 static ssize_t tpacket4_deliver(TPacket4State *s, const struct iovec *iov,
                                 int iovcnt)
 {
+    NetClientState *nc = tpacket4_sender(s);
     struct iovec padded;
     uint8_t min_pkt[ETH_ZLEN];
     size_t min_pktsz = sizeof(min_pkt);
 
     if (iovcnt > 1) {
-        return qemu_sendv_packet_async(&s->nc, iov, iovcnt,
+        return qemu_sendv_packet_async(nc, iov, iovcnt,
                                        tpacket4_send_completed);
     }
-    if (net_peer_needs_padding(&s->nc) &&
+    if (net_peer_needs_padding(nc) &&
         eth_pad_short_frame(min_pkt, &min_pktsz, iov->iov_base,
                             iov->iov_len)) {
         padded.iov_base = min_pkt;
         padded.iov_len = min_pktsz;
         iov = &padded;
     }
-    return qemu_send_packet_async(&s->nc, iov->iov_base, iov->iov_len,
+    return qemu_send_packet_async(nc, iov->iov_base, iov->iov_len,
                                   tpacket4_send_completed);
 }
 
@@ -350,7 +372,7 @@ static ssize_t tpacket4_send_one(TPacket4State *s, unsigned int first,
     }
     if (meta.flags & TP4_META_GSO &&
         (meta.flags & TP4_META_TUNNEL || !s->vnet_hdr_len ||
-         !tpacket4_guest_takes(s, meta.gso_type))) {
+         !tpacket4_guest_takes(s->first, meta.gso_type))) {
         uint8_t *data = s->linear + TPACKET4_GSO_HEADROOM;
 
         iov_to_buf(iov, iovcnt, 0, data, size);
@@ -358,14 +380,14 @@ static ssize_t tpacket4_send_one(TPacket4State *s, unsigned int first,
                                 s);
     }
     if (meta.flags & TP4_META_CSUM) {
-        if (s->guest_csum && !(meta.flags & TP4_META_CSUM_CRC32C)) {
+        if (s->first->guest_csum && !(meta.flags & TP4_META_CSUM_CRC32C)) {
             hdr.hdr.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
             hdr.hdr.csum_start = meta.csum_start;
             hdr.hdr.csum_offset = meta.csum_offset;
         } else if (!tpacket4_complete_csum(iov, iovcnt, size, &meta)) {
             return size;
         }
-    } else if (meta.flags & TP4_META_RX_CSUM_VALID && s->guest_csum) {
+    } else if (meta.flags & TP4_META_RX_CSUM_VALID && s->first->guest_csum) {
         hdr.hdr.flags = VIRTIO_NET_HDR_F_DATA_VALID;
     }
     if (meta.flags & TP4_META_GSO) {
@@ -738,13 +760,14 @@ static void tpacket4_set_error(Error **errp, enum tp4_where where, int e,
 }
 
 static TPacket4State *tpacket4_new(NetClientState *peer, const char *name,
-                                   unsigned int queue)
+                                   unsigned int queue, TPacket4State *first)
 {
     NetClientState *nc = qemu_new_net_client(&net_tpacket4_info, peer,
                                              "tpacket4", name);
     TPacket4State *s = DO_UPCAST(TPacket4State, nc, nc);
 
     nc->queue_index = queue;
+    s->first = first ?: s;
     s->linear = g_malloc(TPACKET4_GSO_HEADROOM + NET_BUFSIZE);
     s->kick = qemu_bh_new(tpacket4_kick, s);
     s->retry = timer_new_ms(QEMU_CLOCK_REALTIME, tpacket4_writable, s);
@@ -913,7 +936,7 @@ int net_init_tpacket4(const Netdev *netdev, const char *name,
         if (fd < 0) {
             goto fail;
         }
-        s[n] = tpacket4_new(peer, name, n);
+        s[n] = tpacket4_new(peer, name, n, n ? s[0] : NULL);
         n++;
         if (!tpacket4_open(s[n - 1], opts->ifname, fd, errp)) {
             goto fail;
