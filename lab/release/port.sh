@@ -16,10 +16,11 @@ commit() {
 	git -c user.name="${signer% <*}" -c user.email="${email%>}" commit -q "$@"
 }
 
-# write_patch DIR: writes what has changed since the last commit as a mail to DIR
+# write_patch DIR: writes the commits since the first, and what has changed since the last, as
+# mails to DIR
 write_patch() {
 	commit -F "$port/tp4.msg"
-	git format-patch -q -1 -o "$1"
+	git format-patch -q -o "$1" "$(git rev-list --max-parents=0 HEAD)"
 	rm -rf .git
 }
 
