@@ -785,6 +785,7 @@ static bool tpacket4_open(TPacket4State *s, const char *ifname, int fd,
         .tx_nr = TPACKET4_TX_NR,
         .headroom = TPACKET4_HEADROOM,
         .meta = 1,
+        .gso = 1,
         .fd = fd,
     };
     struct ifreq ifr = { };
