@@ -49,7 +49,7 @@ static const char *const kinds[KINDS] = {
 
 /* The packets that came out, one behind the other */
 static struct {
-	uint8_t data[1 << 25];
+	uint8_t data[1 << 26];
 	struct tpacket4_meta meta[1 << 17];
 	size_t end[1 << 17], nr;
 } out;
