@@ -28,9 +28,9 @@ table() {
 	- habits zc_xsk
 	- habits zc_port -T pieces -v both -t one_ring
 	chain habits zc_port -v both -v page -t offloads -t xdp -t to_stack -v xdp
-	chain habits zc_xsk -t checksums -t tx_alone_long_packets
+	chain habits zc_xsk -t checksums -t long_segments -t tx_alone_long_packets
 	copy,other_napi,single habits zc_port -T pieces -v both
-	copy,other_napi,single habits zc_xsk -t tx_alone
+	copy,other_napi,single habits zc_xsk -t segments -t segments_cut_short -t tx_alone
 	link,offset,single habits zc_port -T pieces -v both
 	units habits zc_port -T pieces -v both
 	kib habits zc_port -T pieces -v page

@@ -1698,7 +1698,7 @@ TEST_F_TIMEOUT(port, copies_have_offloads, 120)
 
 /* A virtio_net device has the offloads that the machine offers: none, or sums
  * anywhere in a packet and segments of TCP, and hashes of what is received. By
- * AF_XDP's interface, each device has these sums.
+ * AF_XDP's interface, each device has these sums and segments.
  */
 TEST_F_TIMEOUT(port, offloads, 120)
 {
@@ -1721,8 +1721,8 @@ TEST_F_TIMEOUT(port, offloads, 120)
 		SKIP(return, "port.metadata is for i40e");
 	}
 	csum = af_xdp || offers("tx-checksum-ip-generic");
-	tso = !af_xdp && offers("tx-tcp-segmentation");
-	uso = !af_xdp && offers("tx-udp-segmentation");
+	tso = af_xdp || offers("tx-tcp-segmentation");
+	uso = af_xdp || offers("tx-udp-segmentation");
 	hash = is_virtio() && !run("ethtool -K %s rxhash on", if_b);
 	TH_LOG("checksums: %d, TSO: %d, USO: %d, hashes: %d", csum, tso, uso,
 	       hash);

@@ -929,7 +929,7 @@ TEST_F_TIMEOUT(xsk, checksums, 120)
 	ASSERT_EQ(len, zc_recv(&self->b, buf, sizeof(buf), WAIT_MS));
 	EXPECT_TRUE(ip4_ok(buf, len, IPPROTO_UDP, payload, 0, 0));
 
-	gso = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_TCPV4, 500);
+	gso = gso_meta(IPPROTO_TCP, VIRTIO_NET_HDR_GSO_UDP, 500);
 	for (n = 0; n < 4; n++) {
 		for (i = 0; i < SUM_PACKETS; i++) {
 			proto = proto_of(i);
