@@ -120,12 +120,14 @@ def why_not(test: Test, kernel: str, kernels: list[str], long: bool) -> str:
         return f"only if named{why}" if long else f"make long runs it{why}"
     if kernel == "host":
         return ""
+    # On a newer base, one kernel for User Mode Linux is enough.
+    newer = BASE != BASES[0]
     if kernel in ("um", "umdebug"):
-        here = where == "um" if kernel == "um" else test.has("um")
+        here = where == kernel or test.has("um") and (newer or kernel == "umdebug")
         return "" if here else "not for User Mode Linux"
     if where in ("plain", "um") and kernel != "plain":
         return "slow there"
-    if where == "um" and "um" in kernels:
+    if "um" in kernels and (where == "um" or newer and test.has("um")):
         return "User Mode Linux runs it"
     if where == "debug" and kernel == "plain" and "debug" in kernels:
         return "the debug kernel runs it"

@@ -280,14 +280,17 @@ def run_group(where: str, tests: list[Test]) -> Result:
 
 
 def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
-    """Run all tests, two boots at a time, or those of User Mode Linux alone."""
-    # Tests that want the same machine share a boot; the slowest kernel goes first. User Mode
-    # Linux boots in a second: there are some boots, and more at a time than CPUs, as its
-    # tests mostly sleep.
+    """Run all tests, two boots at a time, and with them one that mostly waits."""
+    # Tests that want the same machine share a boot. The slowest kernel goes first, and of
+    # each the tests of cards, which take minutes. User Mode Linux boots in a second: there
+    # are some boots, and by itself more at a time than CPUs, as its tests mostly sleep.
     boots: dict[tuple[str, bool, tuple[str, ...], int], list[Test]] = {}
-    for i, (where, test) in enumerate(
-        sorted(tests, key=lambda item: -SLOW.get(item[0], 1))
-    ):
+
+    def order(item: tuple[str, Test]) -> tuple[int, bool]:
+        where, test = item
+        return -SLOW.get(where, 1), where != "host" and not test.vm
+
+    for i, (where, test) in enumerate(sorted(tests, key=order)):
         part = i % UM_BOOTS if where in UM else 0
         machine = where, test.has("alone"), tuple(test.vm), part
         boots.setdefault(machine, []).append(test)
@@ -296,14 +299,19 @@ def run_all(tests: list[tuple[str, Test]], total: Result) -> None:
             name = "-".join(["kmemleak", *vm[1:2]])
             group.append(Test(name, [], "leaks", BUILD, vm=list(vm)))
     progress.all = progress.done + sum(map(len, boots.values()))
-    # With more, virtual CPUs without a real one would make the others spin.
+    # With more, virtual CPUs without a real one would make the others spin, and what tests
+    # of rates on User Mode Linux send would get lost.
     lanes = UM_LANES if all(where in UM for where, *_ in boots) else 2
+    waits = {key for key, group in boots.items() if group[0].has("waits")}
     for alone in (False, True):
-        with ThreadPoolExecutor(1 if alone else lanes) as pool:
+        with (
+            ThreadPoolExecutor(1 if alone else lanes) as busy,
+            ThreadPoolExecutor(1) as waiting,
+        ):
             jobs = [
-                pool.submit(run_group, where, group)
-                for (where, by_itself, _, _), group in boots.items()
-                if by_itself == alone
+                (waiting if key in waits else busy).submit(run_group, key[0], group)
+                for key, group in boots.items()
+                if key[1] == alone
             ]
             for job in jobs:
                 total.add(job.result())
