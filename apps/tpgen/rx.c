@@ -5,7 +5,8 @@
 #include "pcapng.h"
 #include "stream.h"
 
-#define WAIT_MS		100
+/* A signal ends it earlier, unless it comes just before: see stop(). */
+#define WAIT_MS		1000
 
 /**
  * struct rx - receiver
