@@ -86,6 +86,8 @@ struct __rte_cache_aligned rx_queue {
 	bool finish;		/* finish_packet() has something to do */
 	bool skip;		/* the rest of a packet is dropped */
 	bool deferred;		/* the application starts it */
+	uint8_t pause;		/* calls for which the last busy poll is not repeated */
+	uint8_t paused;		/* how many of them are to come */
 	uint16_t nr;
 	uint16_t data_offset;	/* of a frame in the mbuf's buffer */
 };

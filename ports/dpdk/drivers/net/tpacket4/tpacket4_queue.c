@@ -319,6 +319,8 @@ set_up_rx(struct rx_queue *q, const struct rte_eth_dev *dev, bool busy_poll)
 	q->skip = false;
 	q->next = 0;
 	q->nr_spare = 0;
+	q->pause = 0;
+	q->paused = 0;
 	if (shared) {
 		q->lead = shared->lead;
 		q->base = shared->area.addr - q->lead;

@@ -43,7 +43,14 @@ static uint64_t timestamp_flag, launch_flag;
 
 /* --- Rx -------------------------------------------------------------------------------- */
 
-/* The ring is empty: lets the device look for packets and frames. */
+/* Most calls for which an empty queue is not busy polled. A busy poll takes as long as ten. */
+#define MAX_PAUSE	15
+
+/*
+ * The ring is empty: lets the device look for packets and frames. An lcore may have many queues,
+ * of which few have packets, and a busy poll is a system call, so one that finds nothing is
+ * repeated after 1, 3, 7 and then 15 more calls.
+ */
 static __rte_noinline bool
 poll_device(struct rx_queue *q)
 {
@@ -53,12 +60,19 @@ poll_device(struct rx_queue *q)
 	/* A program that only receives now has packets to send, too. */
 	if (unlikely(pair->tx_stalled))
 		kick_tx(pair);
-	if (q->busy_poll)
-		tp4_busy_poll(s);
-	else if (tp4_rx_need_kick(s))
-		poll(&(struct pollfd){ .fd = s->fd, .events = POLLIN }, 1, 0);
-	else
+	if (q->paused) {
+		q->paused--;
 		return false;
+	}
+	if (q->busy_poll) {
+		q->pause = RTE_MIN(2 * q->pause + 1, MAX_PAUSE);
+		q->paused = q->pause;
+		tp4_busy_poll(s);
+	} else if (tp4_rx_need_kick(s)) {
+		poll(&(struct pollfd){ .fd = s->fd, .events = POLLIN }, 1, 0);
+	} else {
+		return false;
+	}
 	return true;
 }
 
@@ -404,6 +418,8 @@ receive(struct rx_queue *q, struct rte_mbuf **bufs, uint16_t nb, const bool meta
 		if (state & DESC_KERNEL)
 			return 0;
 	}
+	q->pause = 0;
+	q->paused = 0;
 	if (unlikely(q->nr_spare < nb))
 		nb = RTE_MIN(nb, refill_spare(q));
 	if (unlikely(!nb))
